@@ -1,0 +1,29 @@
+//! Ringway: HTTP APIs as governed tools for AI clients, over MCP.
+//!
+//! The rooms, from the floor up. Imports point down only; `tests/layers.rs` enforces it.
+//!
+//! ```text
+//! cli                                           commands, one file each
+//! server                                        cores, accept, connection loop, pipeline, routes
+//! downstream                                    calling outside: rest, builtin, pools
+//! mcp sessions streams identity                 protocols and rules            (sans-IO)
+//! catalog mapping                               entities, snapshot, views; schemas, translation
+//! store telemetry settings                      sled; metrics and logs; ringway.toml
+//! rt http json rpc                              monoio, sockets, TLS; framing, raw JSON, JSON-RPC
+//! ```
+
+pub mod catalog;
+pub mod downstream;
+pub mod http;
+pub mod identity;
+pub mod json;
+pub mod mapping;
+pub mod mcp;
+pub mod rpc;
+pub mod rt;
+pub mod server;
+pub mod sessions;
+pub mod settings;
+pub mod store;
+pub mod streams;
+pub mod telemetry;
