@@ -56,96 +56,98 @@ fn agrees_with_serde_json(bytes: &[u8]) {
     }
 }
 
+const GOOD: &[&str] = &[
+    "0",
+    "-0",
+    "10",
+    "-1.5e+10",
+    "1E5",
+    "0.0",
+    "1e400",
+    "[]",
+    "{}",
+    " [ 1 , 2 ] ",
+    "\t\r\n1\n",
+    "\"\"",
+    "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\"",
+    "\"\\ud83d\\ude00\"",
+    "\"\u{7f}\"",
+    "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":2}]}",
+    "[true,false,null]",
+    "\"\\uD800\\uDC00\"",
+    "123456789012345678901234567890",
+];
+
+const BAD: &[&str] = &[
+    "",
+    " ",
+    "01",
+    "-",
+    "+1",
+    ".5",
+    "1.",
+    "1e",
+    "1e+",
+    "1.e1",
+    "0x1",
+    "--1",
+    "NaN",
+    "Infinity",
+    "tru",
+    "truex",
+    "nul",
+    "True",
+    "[",
+    "]",
+    "{",
+    "}",
+    "[1",
+    "[1,",
+    "[1,]",
+    "[,1]",
+    "[1 2]",
+    "{,}",
+    "{\"a\"}",
+    "{\"a\":}",
+    "{\"a\":1,}",
+    "{\"a\" 1}",
+    "{a:1}",
+    "{1:1}",
+    "{\"a\":1]",
+    "[1}",
+    "1 2",
+    "[1]]",
+    "\"",
+    "\"\\\"",
+    "\"\\x\"",
+    "\"\\u12\"",
+    "\"\\u12g4\"",
+    "\"\n\"",
+    "\"\0\"",
+    "\"\\ud800\"",
+    "\"\\ud800x\"",
+    "\"\\ud800\\n\"",
+    "\"\\ud800\\u0041\"",
+    "\"\\udc00\"",
+    "'a'",
+    "[1]//",
+    "/**/1",
+    "\u{feff}1",
+    "\u{a0}1",
+    "1\u{b}",
+    "[\"a\":1]",
+    "\0",
+    "1\0",
+    "\"\\u+123\"",
+];
+
 #[test]
 fn the_grammar_is_that_of_the_standard() {
-    let good = [
-        "0",
-        "-0",
-        "10",
-        "-1.5e+10",
-        "1E5",
-        "0.0",
-        "1e400",
-        "[]",
-        "{}",
-        " [ 1 , 2 ] ",
-        "\t\r\n1\n",
-        "\"\"",
-        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\"",
-        "\"\\ud83d\\ude00\"",
-        "\"\u{7f}\"",
-        "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":2}]}",
-        "[true,false,null]",
-        "\"\\uD800\\uDC00\"",
-        "123456789012345678901234567890",
-    ];
-    for text in good {
-        assert_eq!(guard(text.as_bytes()).map(Checked::text), Ok(text));
+    for text in GOOD {
+        assert_eq!(guard(text.as_bytes()).map(Checked::text), Ok(*text));
         agrees_with_serde_json(text.as_bytes());
     }
-    let bad = [
-        "",
-        " ",
-        "01",
-        "-",
-        "+1",
-        ".5",
-        "1.",
-        "1e",
-        "1e+",
-        "1.e1",
-        "0x1",
-        "--1",
-        "NaN",
-        "Infinity",
-        "tru",
-        "truex",
-        "nul",
-        "True",
-        "[",
-        "]",
-        "{",
-        "}",
-        "[1",
-        "[1,",
-        "[1,]",
-        "[,1]",
-        "[1 2]",
-        "{,}",
-        "{\"a\"}",
-        "{\"a\":}",
-        "{\"a\":1,}",
-        "{\"a\" 1}",
-        "{a:1}",
-        "{1:1}",
-        "{\"a\":1]",
-        "[1}",
-        "1 2",
-        "[1]]",
-        "\"",
-        "\"\\\"",
-        "\"\\x\"",
-        "\"\\u12\"",
-        "\"\\u12g4\"",
-        "\"\n\"",
-        "\"\0\"",
-        "\"\\ud800\"",
-        "\"\\ud800x\"",
-        "\"\\ud800\\n\"",
-        "\"\\ud800\\u0041\"",
-        "\"\\udc00\"",
-        "'a'",
-        "[1]//",
-        "/**/1",
-        "\u{feff}1",
-        "\u{a0}1",
-        "1\u{b}",
-        "[\"a\":1]",
-        "\0",
-        "1\0",
-        "\"\\u+123\"",
-    ];
-    for text in bad {
+    for text in BAD {
         let answer = guard(text.as_bytes());
         assert!(matches!(answer, Err(JsonError::Malformed { .. })), "{text:?}: {answer:?}");
         agrees_with_serde_json(text.as_bytes());
@@ -234,6 +236,34 @@ fn shown_keys_are_short() {
     let key = "k".repeat(10_000);
     let error = guard(format!("{{\"{key}\":1,\"{key}\":1}}").as_bytes()).unwrap_err();
     assert!(error.to_string().len() < 200);
+}
+
+/// `cargo test --release --lib json::guard -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn timing() {
+    let ping = r#"{"jsonrpc":"2.0","id":17,"method":"ping"}"#;
+    let call = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"orders_search","arguments":{"customer":"C-1042","limit":25,"open":true}}}"#;
+    let rows = format!("[{}]", [call; 1000].join(","));
+    for text in [ping, call, &rows] {
+        let rounds = 20_000_000 / text.len();
+        let time = |name: &str, work: &dyn Fn()| {
+            let began = Instant::now();
+            (0..rounds).for_each(|_| work());
+            println!("{name} {} bytes: {:?}", text.len(), began.elapsed() / rounds as u32);
+        };
+        let bytes = std::hint::black_box(text.as_bytes());
+        let root = guard(bytes).unwrap().root();
+        time("guard", &|| assert!(guard(bytes).is_ok()));
+        time("sonic_rs skip", &|| {
+            assert!(sonic_rs::from_slice::<sonic_rs::LazyValue<'_>>(bytes).is_ok())
+        });
+        time("walk", &|| assert!(root.entries().count() + root.items().count() > 0));
+        time("sonic_rs walk", &|| {
+            let members = sonic_rs::to_object_iter(root.text()).count();
+            assert!(members + sonic_rs::to_array_iter(root.text()).count() > 0);
+        });
+    }
 }
 
 proptest! {

@@ -151,6 +151,8 @@ fn write_escape(out: &mut Vec<u8>, byte: u8) {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -187,7 +189,7 @@ mod tests {
             let mut inside = String::new();
             for character in &units {
                 for unit in character.encode_utf16(&mut [0; 2]) {
-                    inside.push_str(&format!("\\u{unit:04X}"));
+                    write!(inside, "\\u{unit:04X}").unwrap();
                 }
             }
             let expected: String = serde_json::from_str(&format!("\"{inside}\"")).unwrap();
