@@ -185,9 +185,9 @@ mod tests {
         }
 
         #[test]
-        fn escapes_decode_as_serde_json_decodes_them(units in prop::collection::vec(any::<char>(), 0..20)) {
+        fn escapes_decode_as_serde_json_decodes_them(text in any::<String>()) {
             let mut inside = String::new();
-            for character in &units {
+            for character in text.chars() {
                 for unit in character.encode_utf16(&mut [0; 2]) {
                     write!(inside, "\\u{unit:04X}").unwrap();
                 }
