@@ -150,9 +150,8 @@ impl Index {
         if !target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
             return Err(HttpError::Target);
         }
-        let path_and_query = if target.starts_with('/') {
-            target
-        } else if target == "*" && self.method == Method::Options {
+        let is_asterisk = target == "*" && self.method == Method::Options;
+        let path_and_query = if target.starts_with('/') || is_asterisk {
             target
         } else {
             let (scheme, rest) = target.split_once("://").ok_or(HttpError::Target)?;
