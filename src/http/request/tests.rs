@@ -5,10 +5,13 @@ use crate::http::{CHUNK_OVERHEAD_BYTES_MAX, CONTINUE, chunk};
 
 const LIMITS: Limits = Limits { head_bytes_max: 16 * 1024, headers_max: 8, body_bytes_max: 64 };
 
+/// Method, path, query, body and keep-alive of a request.
+type Told = (String, String, Option<String>, Vec<u8>, bool);
+
 /// What a reader made of a stream: the requests it gave, the last error, and what it was left with.
 #[derive(Debug, PartialEq, Eq)]
 struct Story {
-    requests: Vec<(String, String, Option<String>, Vec<u8>, bool)>,
+    requests: Vec<Told>,
     error: Option<HttpError>,
     is_idle: bool,
 }
@@ -56,7 +59,7 @@ fn read(text: &[u8]) -> Story {
     whole
 }
 
-fn one(text: &str) -> (String, String, Option<String>, Vec<u8>, bool) {
+fn one(text: &str) -> Told {
     let mut story = read(text.as_bytes());
     assert_eq!((story.requests.len(), story.error), (1, None), "{text:?}");
     assert!(story.is_idle, "{text:?}");
