@@ -129,16 +129,16 @@ pub fn host_and_port(value: &[u8]) -> Option<HostPort<'_>> {
             port => (host, port),
         }
     } else {
-        let (host, port) = match text.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        };
         let is_name_byte =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-        if host.is_empty() || !host.bytes().all(is_name_byte) {
-            return None;
+        let end = text.bytes().position(|byte| !is_name_byte(byte)).unwrap_or(text.len());
+        // The byte at `end` is none of a name: only the colon before a port may follow.
+        match (&text[..end], text[end..].strip_prefix(':')) {
+            ("", _) => return None,
+            (host, None) if end == text.len() => (host, None),
+            (_, None) => return None,
+            (host, port) => (host, port),
         }
-        (host, port)
     };
     let port = match port {
         None => None,
