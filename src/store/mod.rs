@@ -11,7 +11,8 @@
 //!   it, flushed or not.
 //! - A write that fails turns the store read-only with a reason, never the process. Reads go on;
 //!   what was accepted by `write_behind` and is not on disk is kept in memory; the engine is
-//!   reopened until it works again, and then those writes are repeated.
+//!   reopened, and when it can write again they are repeated. Only in between can a read miss
+//!   them.
 //! - What was accepted counts against the queue's bounds until it is on disk.
 //! - A store of an unknown format is refused without a byte being written.
 //!

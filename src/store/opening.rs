@@ -18,6 +18,8 @@ use super::{FORMAT, StoreError, Tree};
 /// States the format for whoever looks before opening.
 const FORMAT_NAME: &str = "format";
 const FORMAT_WORDS: &str = "ringway store ";
+/// Tells how long the log was when the store was last closed in good order.
+const CLOSED_NAME: &str = "closed";
 /// Held while the store is open. sled locks as well, but only after it has touched files.
 const LOCK_NAME: &str = "lock";
 /// Where the format record lies in [`Tree::Meta`].
@@ -29,6 +31,8 @@ const SNAPSHOT_PREFIX: &str = "snap.";
 const UNFINISHED_SUFFIX: &str = ".generating";
 /// Stands in front of a snapshot that was moved aside; keeps sled from reading it.
 const ASIDE_PREFIX: &str = "aside.";
+/// The kernel closes the files of a killed process some milliseconds after it has gone.
+const OWNER_WAIT: Duration = Duration::from_millis(500);
 /// How long sled's own threads may hold its lock after it was closed in this process.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
@@ -37,6 +41,8 @@ const LOCK_WAIT: Duration = Duration::from_secs(2);
 pub(super) struct Place {
     pub(super) directory: PathBuf,
     cache_bytes: u64,
+    /// Whether a start before this one got as far as writing the format record.
+    is_known: bool,
     _lock: File,
 }
 
@@ -44,6 +50,7 @@ pub(super) struct Place {
 pub(super) struct Opened {
     db: sled::Db,
     trees: [sled::Tree; Tree::ALL.len()],
+    /// What has to be synced for a write to survive a power failure.
     pub(super) disk: Disk,
 }
 
@@ -66,7 +73,7 @@ impl Place {
         // Absolute: sled compares path texts, and the working directory may change.
         let directory = directory.canonicalize().map_err(fail)?;
         let fail = |error| directory_error(&directory, error);
-        check_format_file(&directory)?;
+        let is_known = check_format_file(&directory)?;
         let lock = OpenOptions::new()
             .write(true)
             .create(true)
@@ -74,12 +81,18 @@ impl Place {
             .mode(0o600)
             .open(directory.join(LOCK_NAME))
             .map_err(fail)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { directory }),
-            Err(TryLockError::Error(error)) => return Err(fail(error)),
+        let give_up_at = Instant::now() + OWNER_WAIT;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(fail(error)),
+                Err(TryLockError::WouldBlock) if Instant::now() < give_up_at => {
+                    std::thread::park_timeout(Duration::from_millis(5));
+                }
+                Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { directory }),
+            }
         }
-        Ok(Self { directory, cache_bytes, _lock: lock })
+        Ok(Self { directory, cache_bytes, is_known, _lock: lock })
     }
 
     /// Opens what lies there, or makes an empty store.
@@ -89,17 +102,11 @@ impl Place {
             tracing::warn!(path = %leftover.display(), "removing an unfinished snapshot");
             fs::remove_file(&leftover).map_err(fail)?;
         }
+        self.check_closed_length()?;
         let db = match self.open_engine() {
-            Err(EngineError::Failed(sled::Error::Corruption { .. })) => {
-                // sled rebuilds its snapshot from the log, which is the truth.
-                for snapshot in self.snapshots(|_| true).map_err(fail)? {
-                    self.move_aside(&snapshot).map_err(fail)?;
-                }
-                self.open_engine()
-            }
-            other => other,
+            Err(EngineError::Failed(sled::Error::Corruption { .. })) => self.rebuild()?,
+            other => other.map_err(|error| self.engine_error(error))?,
         };
-        let db = db.map_err(|error| self.engine_error(error))?;
         match contained(|| self.open_trees(&db)) {
             Ok(opened) => opened,
             Err(detail) => Err(self.damaged(detail)),
@@ -115,13 +122,15 @@ impl Place {
             meta.insert(FORMAT_KEY, format_record().as_slice()).map_err(engine)?;
             db.flush().map_err(engine)?;
         }
+        // The file must never be there without the record: see `check_format_record`.
+        let mut disk = Disk::open(&self.directory).map_err(fail)?;
+        disk.sync().map_err(fail)?;
         write_format_file(&self.directory).map_err(fail)?;
         let mut trees = Vec::with_capacity(Tree::ALL.len());
         for tree in Tree::ALL {
             trees.push(db.open_tree(tree.name()).map_err(engine)?);
         }
         let trees = trees.try_into().map_err(|_| self.damaged("trees are missing".to_owned()))?;
-        let disk = Disk::open(&self.directory).map_err(fail)?;
         Ok(Opened { db: db.clone(), trees, disk })
     }
 
@@ -146,6 +155,10 @@ impl Place {
                 Some(found) => Err(unknown(found.to_string())),
                 None => Err(unknown("in a record of unknown layout".to_owned())),
             },
+            // sled opens a log that was cut short as an empty one, without a word.
+            None if self.is_known => {
+                Err(self.damaged("its records are gone; was a file cut short?".to_owned()))
+            }
             // A start that died between making the tree and writing the record leaves just that.
             None if names.len() <= 1 + usize::from(has(Tree::Meta.name())) && db.is_empty() => {
                 Ok(())
@@ -158,7 +171,7 @@ impl Place {
         let give_up_at = Instant::now() + LOCK_WAIT;
         loop {
             let config = self.configuration();
-            // A log that was cut short makes sled index past its end.
+            // sled can index past the end of a log that was cut short.
             match contained(|| config.open()) {
                 Ok(Ok(db)) => return Ok(db),
                 Ok(Err(error)) if is_lock_error(&error) && Instant::now() < give_up_at => {
@@ -168,6 +181,82 @@ impl Place {
                 Err(detail) => return Err(EngineError::Panicked(detail)),
             }
         }
+    }
+
+    /// Notes the length of the log of a store that was closed in good order: sled takes a log
+    /// that lacks its end for one whose writer crashed.
+    pub(super) fn mark_closed(&self) -> io::Result<()> {
+        let log = File::open(self.directory.join("db"))?;
+        // sled's own threads may still be shortening it; they hold its lock as long.
+        let give_up_at = Instant::now() + LOCK_WAIT;
+        while log.try_lock().is_err() {
+            if Instant::now() >= give_up_at {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        let length = log.metadata()?.len();
+        replace(&self.directory, CLOSED_NAME, &length.to_string())
+    }
+
+    fn check_closed_length(&self) -> Result<(), StoreError> {
+        let fail = |error| directory_error(&self.directory, error);
+        let mark = self.directory.join(CLOSED_NAME);
+        let closed = match fs::read_to_string(&mark) {
+            Ok(text) => text.trim_end().parse().unwrap_or(0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(fail(error)),
+        };
+        let length = fs::metadata(self.directory.join("db")).map_or(0, |log| log.len());
+        if length < closed {
+            let detail = format!("its log had {closed} bytes when it was closed, now {length}");
+            return Err(self.damaged(detail));
+        }
+        // From here on the log may grow and shrink.
+        fs::remove_file(mark).map_err(fail)
+    }
+
+    /// Opens from the log alone, which is the truth; a snapshot only saves reading it. The old
+    /// files come back where the log turns out to hold less than the snapshot did: it was cut
+    /// short then, and opening has cut off the rest.
+    fn rebuild(&self) -> Result<sled::Db, StoreError> {
+        let fail = |error| directory_error(&self.directory, error);
+        let log = self.directory.join("db");
+        let log_aside = self.directory.join(format!("{ASIDE_PREFIX}db"));
+        let snapshots = self.snapshots(|_| true).map_err(fail)?;
+        let held = newest(&snapshots);
+        fs::copy(&log, &log_aside).map_err(fail)?;
+        let mut moved = Vec::new();
+        for snapshot in snapshots {
+            let aside = self.aside(&snapshot);
+            tracing::warn!(
+                from = %snapshot.display(),
+                to = %aside.display(),
+                "moving a damaged snapshot aside; the store is rebuilt from its log"
+            );
+            fs::rename(&snapshot, &aside).map_err(fail)?;
+            moved.push((aside, snapshot));
+        }
+        let result = self.open_engine().map_err(|error| self.engine_error(error));
+        let result = match result {
+            Ok(db) if newest(&self.snapshots(|_| true).map_err(fail)?) < held => {
+                let _ = contained(|| drop(db));
+                Err(self.damaged("its log was cut short".to_owned()))
+            }
+            other => other,
+        };
+        if result.is_ok() {
+            fs::remove_file(&log_aside).map_err(fail)?;
+        } else {
+            for snapshot in self.snapshots(|_| true).map_err(fail)? {
+                fs::remove_file(snapshot).map_err(fail)?;
+            }
+            for (aside, snapshot) in moved {
+                fs::rename(aside, snapshot).map_err(fail)?;
+            }
+            fs::rename(log_aside, log).map_err(fail)?;
+        }
+        result
     }
 
     fn configuration(&self) -> sled::Config {
@@ -192,15 +281,9 @@ impl Place {
         Ok(found)
     }
 
-    fn move_aside(&self, snapshot: &Path) -> io::Result<()> {
+    fn aside(&self, snapshot: &Path) -> PathBuf {
         let name = snapshot.file_name().unwrap_or_default().to_string_lossy();
-        let aside = self.directory.join(format!("{ASIDE_PREFIX}{name}"));
-        tracing::warn!(
-            from = %snapshot.display(),
-            to = %aside.display(),
-            "moving a damaged snapshot aside; the store is rebuilt from its log"
-        );
-        fs::rename(snapshot, aside)
+        self.directory.join(format!("{ASIDE_PREFIX}{name}"))
     }
 
     fn engine_error(&self, error: EngineError) -> StoreError {
@@ -217,6 +300,15 @@ impl Place {
     fn damaged(&self, detail: String) -> StoreError {
         StoreError::Damaged { directory: self.directory.clone(), detail }
     }
+}
+
+/// How far into the log the newest of these snapshots reaches; it stands in the name.
+fn newest(snapshots: &[PathBuf]) -> Option<u64> {
+    snapshots
+        .iter()
+        .filter_map(|path| path.file_name()?.to_str()?.strip_prefix(SNAPSHOT_PREFIX))
+        .filter_map(|position| u64::from_str_radix(position, 16).ok())
+        .max()
 }
 
 enum EngineError {
@@ -245,16 +337,17 @@ fn directory_error(directory: &Path, error: io::Error) -> StoreError {
     StoreError::Directory { directory: directory.to_owned(), cause: Arc::new(error) }
 }
 
-fn check_format_file(directory: &Path) -> Result<(), StoreError> {
+/// Whether the format file is there and says the known format.
+fn check_format_file(directory: &Path) -> Result<bool, StoreError> {
     let text = match fs::read(directory.join(FORMAT_NAME)) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         // An empty directory, or one whose first start died; the record decides.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(directory_error(directory, error)),
     };
     let found = text.trim_end();
     match found.strip_prefix(FORMAT_WORDS).and_then(|number| number.parse().ok()) {
-        Some(FORMAT) => Ok(()),
+        Some(FORMAT) => Ok(true),
         number => {
             let found = number.map_or_else(
                 || format!("`{}`", found.chars().take(40).collect::<String>().escape_debug()),
@@ -271,11 +364,16 @@ fn write_format_file(directory: &Path) -> io::Result<()> {
     if path.exists() {
         return Ok(());
     }
-    let unfinished = directory.join("format.new");
+    replace(directory, FORMAT_NAME, &format!("{FORMAT_WORDS}{FORMAT}"))
+}
+
+/// Writes a small file so that it is there whole or not at all.
+fn replace(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+    let unfinished = directory.join(format!("{name}.new"));
     let mut file = File::create(&unfinished)?;
-    writeln!(file, "{FORMAT_WORDS}{FORMAT}")?;
+    writeln!(file, "{text}")?;
     file.sync_all()?;
-    fs::rename(unfinished, path)
+    fs::rename(unfinished, directory.join(name))
 }
 
 fn format_record() -> [u8; 5] {

@@ -16,17 +16,21 @@ const RESERVE_NAME: &str = "reserve";
 pub(super) struct Space {
     directory: PathBuf,
     free_bytes_min: u64,
+    /// The reserve was given up and is wanted back.
+    is_released: bool,
 }
 
 impl Space {
     pub(super) fn new(directory: &Path, free_bytes_min: u64) -> Self {
-        Self { directory: directory.to_owned(), free_bytes_min }
+        Self { directory: directory.to_owned(), free_bytes_min, is_released: false }
     }
 
     /// Why writing should stop now; none: there is room. The reserve counts as used even while
     /// it is given up, so that taking it back does not use up the room again.
     pub(super) fn shortage(&self) -> Option<String> {
-        if self.free_bytes_min == 0 {
+        let reserve = if self.is_released { RESERVE_BYTES } else { 0 };
+        let needed = self.free_bytes_min.saturating_add(reserve);
+        if needed == 0 {
             return None;
         }
         let free = match self.free_bytes() {
@@ -36,8 +40,6 @@ impl Space {
                 return None;
             }
         };
-        let reserve = if self.reserve_path().exists() { 0 } else { RESERVE_BYTES };
-        let needed = self.free_bytes_min.saturating_add(reserve);
         (free < needed).then(|| {
             format!(
                 "{} KiB free on the file system of {}, {} KiB needed; make room there",
@@ -62,7 +64,8 @@ impl Space {
 
     /// Makes the reserve if it is not there. Without it the store works as well, until the disk
     /// is full.
-    pub(super) fn take_reserve(&self) {
+    pub(super) fn take_reserve(&mut self) {
+        self.is_released = false;
         let path = self.reserve_path();
         if path.exists() {
             return;
@@ -75,7 +78,8 @@ impl Space {
     }
 
     /// Gives the reserve back to the file system.
-    pub(super) fn release_reserve(&self) {
+    pub(super) fn release_reserve(&mut self) {
+        self.is_released = true;
         match fs::remove_file(self.reserve_path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!(directory = %self.directory.display(), %error, "reserve stays");
@@ -149,7 +153,7 @@ mod tests {
     #[test]
     fn the_reserve_comes_and_goes() {
         let directory = tempfile::tempdir().unwrap();
-        let space = Space::new(directory.path(), 0);
+        let mut space = Space::new(directory.path(), 0);
         space.release_reserve();
         space.take_reserve();
         space.take_reserve();

@@ -61,9 +61,10 @@ impl Drop for CloseOnDrop<'_> {
 /// Why the store is read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
-    /// Too little room is left; the engine itself is well.
+    /// Too little room is left; what was accepted is written all the same.
     Shortage,
-    /// A write failed. The engine refuses all further ones until it is opened again.
+    /// A write failed. The engine has been opened again, as it refuses all further ones; what was
+    /// accepted waits until it can be repeated.
     Broken,
 }
 
@@ -248,22 +249,30 @@ impl<'a> Worker<'a> {
         for waiter in self.waiters.drain(..) {
             let _ = waiter.send(Err(StoreError::ReadOnly { reason: Arc::clone(&reason) }));
         }
-        // Room for the reopening.
+        // At once, with the room of the reserve: reads of an engine that failed can fail too.
         self.space.release_reserve();
+        self.reopen();
     }
 
     /// Looks for trouble that begins or ends.
     fn check(&mut self) {
         self.check_at = Instant::now() + CHECK_EVERY;
         self.unchecked_bytes = 0;
-        if self.is_broken() && !self.reopen() {
+        if self.opened.is_none() && !self.reopen() {
             return;
         }
-        if let Some(reason) = self.space.shortage() {
+        let shortage = self.space.shortage();
+        if self.is_broken() && shortage.is_none() {
+            match self.repeat().and_then(|()| self.flush()) {
+                Ok(()) => self.settle(),
+                Err(reason) => return self.break_down(&reason),
+            }
+        }
+        if let Some(reason) = shortage {
             if self.trouble.is_none() {
                 tracing::error!(%reason, "the store is read-only");
+                self.trouble = Some(Trouble::Shortage);
             }
-            self.trouble = Some(Trouble::Shortage);
             self.shared.set_state(StoreState::ReadOnly { reason: reason.into() });
         } else {
             self.space.take_reserve();
@@ -274,33 +283,26 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Opens the engine again and repeats what was accepted. False: no better than before.
+    /// Opens the engine again after it failed. False: it cannot be opened.
     fn reopen(&mut self) -> bool {
         // A panic while an engine that failed is closed changes nothing for the next one.
         let failed = self.opened.take();
         let _ = contained(|| drop(failed));
         match self.place.open() {
-            Ok(opened) => self.opened = Some(opened),
+            Ok(opened) => {
+                self.opened = Some(opened);
+                true
+            }
             Err(error) => {
                 tracing::error!(%error, "the store cannot be reopened");
                 let reason = error.to_string().into();
                 self.shared.set_state(StoreState::ReadOnly { reason });
-                return false;
-            }
-        }
-        let repeated = self.repeat().and_then(|()| self.flush());
-        match repeated {
-            Ok(()) => {
-                self.settle();
-                true
-            }
-            Err(reason) => {
-                self.break_down(&reason);
                 false
             }
         }
     }
 
+    /// Gives the engine once more what was accepted before it failed.
     fn repeat(&self) -> Result<(), String> {
         let Some(opened) = &self.opened else { return Err("it is not open".to_owned()) };
         let mut group = Group::default();
@@ -344,7 +346,15 @@ impl<'a> Worker<'a> {
         }
         let lost = !self.kept.is_empty();
         let opened = self.opened.take();
-        let _ = contained(|| drop(opened));
+        let was_open = opened.is_some();
+        let closed = contained(|| drop(opened));
+        if was_open
+            && closed.is_ok()
+            && !self.is_broken()
+            && let Err(error) = self.place.mark_closed()
+        {
+            tracing::warn!(%error, "the store is closed without a note of its length");
+        }
         if lost {
             tracing::error!(batches = self.kept.len(), "writes are lost");
             self.shared.writable()?;
