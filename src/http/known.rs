@@ -62,42 +62,47 @@ impl Known {
     /// The field called `name`, in any case.
     #[inline]
     pub fn of(name: &[u8]) -> Option<Self> {
-        let candidates = Self::of_length(name.len());
-        candidates.iter().copied().find(|known| is_name(name, known.name().as_bytes()))
+        let known = Self::candidate(name)?;
+        is_name(name, known.name().as_bytes()).then_some(known)
     }
 
-    /// The fields whose name has `length` bytes: never more than a handful to compare.
+    /// The one field that length and leading letters leave.
     #[inline]
-    fn of_length(length: usize) -> &'static [Self] {
-        match length {
-            4 => &[Self::Host],
-            6 => &[Self::Accept, Self::Origin, Self::Expect, Self::Cookie],
-            8 => &[Self::McpName, Self::Location],
-            9 => &[Self::ApiKey],
-            10 => &[
-                Self::Connection,
-                Self::UserAgent,
-                Self::KeepAlive,
-                Self::SetCookie,
-                Self::McpMethod,
-            ],
-            11 => &[Self::RetryAfter],
-            12 => &[Self::ContentType],
-            13 => &[Self::Authorization, Self::LastEventId],
-            14 => &[Self::ContentLength, Self::McpSessionId],
-            15 => &[Self::AcceptEncoding, Self::ForwardedFor],
-            16 => &[
-                Self::CorrelationId,
-                Self::ContentEncoding,
-                Self::WwwAuthenticate,
-                Self::ForwardedHost,
-            ],
-            17 => &[Self::TransferEncoding, Self::ForwardedProto],
-            20 => &[Self::McpProtocolVersion],
-            29 => &[Self::AccessControlRequestMethod],
-            30 => &[Self::AccessControlRequestHeaders],
-            _ => &[],
-        }
+    fn candidate(name: &[u8]) -> Option<Self> {
+        let first = name.first()? | 0x20;
+        Some(match (name.len(), first) {
+            (4, b'h') => Self::Host,
+            (6, b'a') => Self::Accept,
+            (6, b'o') => Self::Origin,
+            (6, b'e') => Self::Expect,
+            (6, b'c') => Self::Cookie,
+            (8, b'm') => Self::McpName,
+            (8, b'l') => Self::Location,
+            (9, b'x') => Self::ApiKey,
+            (10, b'c') => Self::Connection,
+            (10, b'u') => Self::UserAgent,
+            (10, b'k') => Self::KeepAlive,
+            (10, b's') => Self::SetCookie,
+            (10, b'm') => Self::McpMethod,
+            (11, b'r') => Self::RetryAfter,
+            (12, b'c') => Self::ContentType,
+            (13, b'a') => Self::Authorization,
+            (13, b'l') => Self::LastEventId,
+            (14, b'c') => Self::ContentLength,
+            (14, b'm') => Self::McpSessionId,
+            (15, b'a') => Self::AcceptEncoding,
+            (15, b'x') => Self::ForwardedFor,
+            (16, b'c') => Self::ContentEncoding,
+            (16, b'w') => Self::WwwAuthenticate,
+            (16, b'x') if name[2] | 0x20 == b'c' => Self::CorrelationId,
+            (16, b'x') => Self::ForwardedHost,
+            (17, b't') => Self::TransferEncoding,
+            (17, b'x') => Self::ForwardedProto,
+            (20, b'm') => Self::McpProtocolVersion,
+            (29, b'a') => Self::AccessControlRequestMethod,
+            (30, b'a') => Self::AccessControlRequestHeaders,
+            _ => return None,
+        })
     }
 }
 
@@ -106,23 +111,40 @@ impl Known {
 /// bytes would cost more than parsing them.
 #[inline]
 fn is_name(name: &[u8], lower: &[u8]) -> bool {
-    if let (Some(name_end), Some(lower_end)) = (name.last_chunk::<8>(), lower.last_chunk::<8>()) {
-        let mut eights = name.chunks_exact(8).zip(lower.chunks_exact(8));
-        return is_same_eight(*name_end, *lower_end)
-            && eights.all(|(name, lower)| match (name.try_into(), lower.try_into()) {
-                (Ok(name), Ok(lower)) => is_same_eight(name, lower),
-                _ => false,
-            });
+    let (Some(name_end), Some(lower_end)) = (name.last_chunk::<8>(), lower.last_chunk::<8>())
+    else {
+        return is_short_name(name, lower);
+    };
+    let mut difference = differing_bits(*name_end, *lower_end);
+    let (mut name, mut lower) = (name, lower);
+    while let (Some((name_eight, name_rest)), Some((lower_eight, lower_rest))) =
+        (name.split_first_chunk::<8>(), lower.split_first_chunk::<8>())
+    {
+        difference |= differing_bits(*name_eight, *lower_eight);
+        (name, lower) = (name_rest, lower_rest);
     }
-    name.eq_ignore_ascii_case(lower)
+    difference == 0
 }
 
-/// Compares eight bytes. Only where `lower` has a letter (bit 0x40) is the case bit of `name` let go.
+/// The same for names of four to seven bytes: both ends make eight.
 #[inline]
-fn is_same_eight(name: [u8; 8], lower: [u8; 8]) -> bool {
+fn is_short_name(name: &[u8], lower: &[u8]) -> bool {
+    let ends = |text: &[u8]| {
+        let (first, last) = (*text.first_chunk::<4>()?, *text.last_chunk::<4>()?);
+        Some([first[0], first[1], first[2], first[3], last[0], last[1], last[2], last[3]])
+    };
+    match (ends(name), ends(lower)) {
+        (Some(name), Some(lower)) => differing_bits(name, lower) == 0,
+        _ => false,
+    }
+}
+
+/// Where eight bytes differ. Only where `lower` has a letter (bit 0x40) is the case bit of `name` let go.
+#[inline]
+fn differing_bits(name: [u8; 8], lower: [u8; 8]) -> u64 {
     let (name, lower) = (u64::from_ne_bytes(name), u64::from_ne_bytes(lower));
     let letters = (lower & 0x4040_4040_4040_4040) >> 1;
-    name | letters == lower
+    (name | letters) ^ lower
 }
 
 #[cfg(test)]

@@ -136,7 +136,9 @@ fn a_connection_carries_one_exchange_after_the_other() {
         let length = body.len();
         let text = format!("HTTP/1.1 200 OK\r\nRetry-After: 7\r\ncontent-length: {length}\r\n\r\n");
         reader.buffer().extend_from_slice(text.as_bytes());
+        assert!(!reader.is_in_body());
         assert_eq!(reader.poll(), Ok(ResponseProgress::NeedMore));
+        assert!(reader.is_in_body());
         reader.buffer().extend_from_slice(body.as_bytes());
         assert_eq!(reader.poll(), Ok(ResponseProgress::Ready));
         assert_eq!(reader.header(Known::RetryAfter), Some(&b"7"[..]));
