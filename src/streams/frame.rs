@@ -7,6 +7,7 @@
 //! client, [`event_of`] gives the event without its chunk.
 
 use super::ids::EventId;
+use crate::http::sse;
 
 /// `: keep-alive`, ready for the socket.
 pub const KEEP_ALIVE: &[u8] = b"0000000e\r\n: keep-alive\n\n\r\n";
@@ -19,21 +20,22 @@ const ROOM: usize = 96;
 
 /// A frame that carries `data` under an event id.
 pub fn event(id: EventId, name: Option<&str>, retry_ms: Option<u32>, data: &[u8]) -> Vec<u8> {
-    build(Some(id.text().as_bytes()), name, retry_ms, Some(data))
+    let mut frame = begin(data.len() + name.map_or(0, str::len));
+    sse::event(&mut frame, Some(id.text().as_str()), name, retry_ms, Some(data));
+    close(frame)
 }
 
 /// A frame without an id, which a client does not resume from: `endpoint`, `connected`, `retry`.
 pub fn control(name: Option<&str>, retry_ms: Option<u32>, data: Option<&[u8]>) -> Vec<u8> {
-    build(None, name, retry_ms, data)
+    let mut frame = begin(data.map_or(0, <[u8]>::len) + name.map_or(0, str::len));
+    sse::event(&mut frame, None, name, retry_ms, data);
+    close(frame)
 }
 
-/// A frame of one comment line. Line ends inside `text` are left out.
+/// A frame of a comment.
 pub fn comment(text: &str) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(ROOM + text.len());
-    frame.extend_from_slice(SIZE_LINE);
-    frame.extend_from_slice(b": ");
-    frame.extend(text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')));
-    frame.extend_from_slice(b"\n\n");
+    let mut frame = begin(text.len());
+    sse::comment(&mut frame, text);
     close(frame)
 }
 
@@ -43,49 +45,10 @@ pub fn event_of(frame: &[u8]) -> &[u8] {
     frame.get(start..frame.len().saturating_sub(END.len())).unwrap_or_default()
 }
 
-fn build(
-    id: Option<&[u8]>,
-    name: Option<&str>,
-    retry_ms: Option<u32>,
-    data: Option<&[u8]>,
-) -> Vec<u8> {
-    let length = data.map_or(0, <[u8]>::len) + name.map_or(0, str::len);
+fn begin(length: usize) -> Vec<u8> {
     let mut frame = Vec::with_capacity(ROOM + length);
     frame.extend_from_slice(SIZE_LINE);
-    if let Some(id) = id {
-        field(&mut frame, b"id: ", id);
-    }
-    if let Some(name) = name {
-        field(&mut frame, b"event: ", name.as_bytes());
-    }
-    if let Some(retry_ms) = retry_ms {
-        field(&mut frame, b"retry: ", itoa::Buffer::new().format(retry_ms).as_bytes());
-    }
-    if let Some(data) = data {
-        data_lines(&mut frame, data);
-    }
-    frame.push(b'\n');
-    close(frame)
-}
-
-fn field(frame: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    frame.extend_from_slice(name);
-    frame.extend_from_slice(value);
-    frame.push(b'\n');
-}
-
-/// One `data` field a line: CR, LF and CRLF all end a line of an event stream.
-fn data_lines(frame: &mut Vec<u8>, mut data: &[u8]) {
-    while let Some(at) = memchr::memchr2(b'\n', b'\r', data) {
-        let (line, rest) = data.split_at(at);
-        field(frame, b"data: ", line);
-        data = rest.strip_prefix(b"\r\n").unwrap_or_else(|| rest.get(1..).unwrap_or_default());
-    }
-    if data.is_empty() {
-        frame.extend_from_slice(b"data:\n");
-    } else {
-        field(frame, b"data: ", data);
-    }
+    frame
 }
 
 /// Fills in the size and closes the chunk.
@@ -125,7 +88,7 @@ mod tests {
     fn frames_are_whole_chunks() {
         let cases: [(Vec<u8>, &str); 8] = [
             (event(ID, None, None, b"{}"), "id: 0-1-14-7-10\ndata: {}\n\n"),
-            (event(ID, None, Some(1000), b""), "id: 0-1-14-7-10\nretry: 1000\ndata:\n\n"),
+            (event(ID, None, Some(1000), b""), "id: 0-1-14-7-10\nretry: 1000\ndata: \n\n"),
             (
                 event(ID, Some("message"), None, b"[1,\r\n2,\n3,\r4]"),
                 "id: 0-1-14-7-10\nevent: message\ndata: [1,\ndata: 2,\ndata: 3,\ndata: 4]\n\n",
@@ -133,7 +96,7 @@ mod tests {
             (control(Some("endpoint"), None, Some(b"/x")), "event: endpoint\ndata: /x\n\n"),
             (control(None, Some(5), None), "retry: 5\n\n"),
             (comment("connected"), ": connected\n\n"),
-            (comment("two\nlines"), ": twolines\n\n"),
+            (comment("two\nlines"), ": two\n: lines\n\n"),
             (KEEP_ALIVE.to_vec(), ": keep-alive\n\n"),
         ];
         for (frame, expected) in cases {

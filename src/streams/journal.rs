@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use super::ids::{SessionKey, StreamId};
-use super::table::StreamKind;
+use super::stream::StreamKind;
 
 /// The layout this code writes, and the only one it reads.
 const VERSION: u8 = 1;

@@ -26,6 +26,7 @@ mod ids;
 pub mod journal;
 mod recovery;
 mod ring;
+mod stream;
 mod table;
 mod window;
 
@@ -35,8 +36,9 @@ mod tests;
 pub use ids::{EventId, IdText, SessionKey, StreamId};
 pub use journal::{Chunk, JournalError, SealedChunk};
 pub use ring::{JournalRing, Placement, slot_key};
+pub use stream::{OutletId, StreamKind};
 pub use table::{
-    Attached, ExpiredStream, OutletId, Place, Published, StreamError, StreamKind, StreamLimits,
-    StreamTable, UnfinishedStream,
+    Attached, ExpiredStream, Place, Published, StreamError, StreamLimits, StreamTable,
+    UnfinishedStream,
 };
 pub use window::{Window, WindowLimits};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::ids::StreamId;
 use super::journal::{Chunk, Declaration, Entry, Journal};
-use super::table::{Place, Stream, StreamKind, StreamLimits, StreamTable};
+use super::stream::{Stream, StreamKind};
+use super::table::{Place, StreamLimits, StreamTable};
 
 impl StreamTable {
     /// Rebuilds the table from what the journal says, as of `now_ms`. Nothing is attached.

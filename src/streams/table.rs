@@ -6,29 +6,12 @@ use std::sync::Arc;
 
 use super::frame;
 use super::ids::{EventId, SessionKey, StreamId};
-use super::journal::{Change, Declaration, Declared, Journal, SealedChunk};
+use super::journal::{Change, Journal, SealedChunk};
+use super::stream::{OutletId, Stream, StreamKind};
 use super::window::{Window, WindowLimits};
 
 /// What a stream costs beside its events, counted against the table's bytes.
 const STREAM_OVERHEAD_BYTES: usize = 256;
-/// Longest note of a stream; a longer one is left out.
-const NOTE_BYTES_MAX: usize = 4096;
-
-/// The owner's handle of an attached connection; the table only keeps it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct OutletId(pub u64);
-
-/// What opened a stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StreamKind {
-    /// The answer to a POST: ends with its response, is kept for a while after it.
-    Post,
-    /// The session's standing stream (GET): goes on over many connections.
-    Standing,
-    /// HTTP+SSE (2024-11-05): named `message` events without ids, never kept or journaled.
-    Legacy,
-}
-
 /// Where a table lives: the front of its stream ids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
@@ -124,44 +107,11 @@ pub struct StreamTable {
     pub(super) journal: Journal,
 }
 
-#[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) session: SessionKey,
-    pub(super) kind: StreamKind,
-    pub(super) finished_ms: Option<u64>,
-    outlet: Option<OutletId>,
-    /// Since when no connection is attached; meaningless while one is.
-    pub(super) unattached_ms: u64,
-    pub(super) window: Window,
-    note: Box<[u8]>,
-    /// It comes from the journal: nobody works on its answer any more.
-    pub(super) recovered: bool,
-    declared: Declared,
-}
-
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OrderedEvent {
     pub(super) id: StreamId,
     pub(super) position: u64,
     pub(super) at_ms: u64,
-}
-
-impl StreamKind {
-    pub(super) fn code(self) -> u8 {
-        match self {
-            Self::Post => 1,
-            Self::Standing => 2,
-            Self::Legacy => 3,
-        }
-    }
-
-    pub(super) fn from_code(code: u8) -> Option<Self> {
-        [Self::Post, Self::Standing, Self::Legacy].into_iter().find(|kind| kind.code() == code)
-    }
-
-    fn is_kept(self) -> bool {
-        self != Self::Legacy
-    }
 }
 
 impl StreamTable {
@@ -195,7 +145,6 @@ impl StreamTable {
             return Err(StreamError::AtCapacity { streams: self.streams.len() });
         }
         let id = self.next_id();
-        let note = if note.len() > NOTE_BYTES_MAX { &[] } else { note };
         let mut stream = Stream::new(kind, session, note, 1, now_ms);
         if kind.is_kept() {
             stream.log(&mut self.journal, id, &Change::Open);
@@ -478,51 +427,6 @@ impl StreamTable {
                 return id;
             }
         }
-    }
-}
-
-impl Stream {
-    pub(super) fn new(
-        kind: StreamKind,
-        session: SessionKey,
-        note: &[u8],
-        next_position: u64,
-        now_ms: u64,
-    ) -> Self {
-        Self {
-            session,
-            kind,
-            finished_ms: None,
-            outlet: None,
-            unattached_ms: now_ms,
-            window: Window::new(next_position),
-            note: note.into(),
-            recovered: false,
-            declared: Declared::NEVER,
-        }
-    }
-
-    /// Whether its time is over: finished and retained long enough, or standing with no client
-    /// for as long as events are kept.
-    fn is_over(&self, limits: &StreamLimits, now_ms: u64) -> bool {
-        if let Some(finished_ms) = self.finished_ms {
-            return now_ms.saturating_sub(finished_ms) > limits.retention_ms;
-        }
-        self.kind == StreamKind::Standing
-            && self.outlet.is_none()
-            && now_ms.saturating_sub(self.unattached_ms) > limits.window.age_ms_max
-    }
-
-    fn log(&mut self, journal: &mut Journal, id: StreamId, change: &Change<'_>) {
-        let declaration = Declaration {
-            id,
-            kind: self.kind,
-            session: self.session,
-            next_position: self.window.next_position(),
-            finished_ms: self.finished_ms,
-            note: &self.note,
-        };
-        journal.append(&mut self.declared, &declaration, change);
     }
 }
 

@@ -54,7 +54,7 @@ fn a_stream_from_open_to_end() {
     assert_eq!((id.node, id.core, id.boot), (3, 1, 9));
     let primed = table.prime(id, Some(1000), 0).unwrap();
     assert_eq!(primed.event.position, 1);
-    assert_eq!(frame::event_of(&primed.frame), b"id: 3-1-9-1-1\nretry: 1000\ndata:\n\n");
+    assert_eq!(frame::event_of(&primed.frame), b"id: 3-1-9-1-1\nretry: 1000\ndata: \n\n");
     let attached = table.attach(id, ALICE, None, ONE, 0).unwrap();
     assert!(attached.replay.is_empty() && attached.displaced.is_none() && !attached.finished);
     let published = publish(&mut table, id, 2, 1);
