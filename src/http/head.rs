@@ -1,8 +1,8 @@
 //! The head of a message: finding its end in linear time, and indexing its fields.
 //!
 //! [`HeadScan`] remembers where it stopped, so a head that arrives byte by byte is looked at once.
-//! It also refuses what httparse lets through: a line that does not end in CRLF. Only a whole head is
-//! parsed.
+//! It also refuses what httparse lets through: a line that does not end in CRLF. Only a whole head
+//! is parsed.
 
 use std::mem::MaybeUninit;
 

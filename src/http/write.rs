@@ -300,7 +300,8 @@ mod tests {
         };
         assert_eq!(
             write("POST", "/a?b=c", "api.test:8080").unwrap(),
-            "POST /a?b=c HTTP/1.1\r\nhost: api.test:8080\r\naccept: */*\r\ncontent-length: 2\r\n\r\n"
+            "POST /a?b=c HTTP/1.1\r\nhost: api.test:8080\r\naccept: */*\r\n\
+             content-length: 2\r\n\r\n"
         );
         assert_eq!(write("PO ST", "/", "h"), Err(HeadRefused::Method));
         assert_eq!(write("", "/", "h"), Err(HeadRefused::Method));

@@ -175,9 +175,9 @@ mod tests {
             ),
             (
                 Reply::without_id(
-                    RpcError::new(code::RESOURCE_NOT_FOUND, "no \"x\"\n").with_data("{\"uri\":1}"),
+                    RpcError::new(code::RESOURCE_NOT_FOUND, "\"x\"\n").with_data("{\"uri\":1}"),
                 ),
-                r#"{"jsonrpc":"2.0","error":{"code":-32002,"message":"no \"x\"\n","data":{"uri":1}}}"#,
+                r#"{"jsonrpc":"2.0","error":{"code":-32002,"message":"\"x\"\n","data":{"uri":1}}}"#,
             ),
         ];
         for (reply, expected) in &cases {

@@ -192,7 +192,10 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_back(
-        status in 200_u16..600, value in "[ -~]{0,30}", body in "[ -~]{0,60}", keep in any::<bool>(),
+        status in 200_u16..600,
+        value in "[ -~]{0,30}",
+        body in "[ -~]{0,60}",
+        keep in any::<bool>(),
     ) {
         prop_assume!(!matches!(status, 204 | 304));
         let mut out = Vec::new();
