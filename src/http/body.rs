@@ -143,7 +143,7 @@ impl Body {
                 Ok(None)
             }
             Self::UntilClose => {
-                if buffer.message().len() - head_end > body_bytes_max {
+                if buffer.message().len().saturating_sub(head_end) > body_bytes_max {
                     return Err(HttpError::BodyTooLarge { limit: body_bytes_max });
                 }
                 Ok(None)

@@ -90,7 +90,7 @@ impl HeadScan {
     /// The outcome does not depend on how the bytes were cut: a limit is judged by position, never
     /// by how much happens to be there.
     pub(super) fn advance(&mut self, bytes: &[u8], limits: &Limits) -> Result<Scanned, HttpError> {
-        while let Some(offset) = memchr(b'\n', &bytes[self.scanned..]) {
+        while let Some(offset) = memchr(b'\n', bytes.get(self.scanned..).unwrap_or_default()) {
             let line_feed = self.scanned + offset;
             if let Some(refusal) = self.over_limit(line_feed, limits)? {
                 return Ok(refusal);

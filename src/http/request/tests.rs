@@ -435,3 +435,17 @@ proptest! {
         tell(&[b"GET / HTTP/1.1\r\n", &noise]);
     }
 }
+
+#[test]
+fn a_buffer_that_was_emptied_against_the_rules_harms_nobody() {
+    for text in ["GET / HTT", "POST / HTTP/1.1\r\nHost: a\r\ncontent-length: 9\r\n\r\nabc"] {
+        let mut reader = RequestReader::new(LIMITS);
+        reader.buffer().extend_from_slice(text.as_bytes());
+        assert_eq!(reader.poll(), Ok(Progress::NeedMore { send_continue: false }));
+        reader.buffer().clear();
+        reader.poll().ok();
+        assert_eq!(reader.request().body(), b"");
+        reader.consume();
+        reader.release_memory();
+    }
+}
