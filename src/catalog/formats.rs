@@ -1,7 +1,7 @@
 //! TOML, YAML and JSON text as a located tree.
 //!
-//! Bounded on every side: the size of a file by its reader, nesting by each parser (80, 64 and 128
-//! levels), and for YAML what aliases may unfold to.
+//! Bounded on every side: the size of a file by its reader, nesting (by each parser, and for TOML
+//! before it), and for YAML what aliases may unfold to.
 
 use std::cell::Cell;
 use std::fmt;
@@ -13,6 +13,7 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use toml::de::{DeTable, DeValue};
 
+use super::toml_depth::{TOML_DEPTH_MAX, too_deep_at};
 use super::tree::{Fault, Key, Node, Value};
 
 /// Most values in one YAML file, counted after its aliases are unfolded.
@@ -69,6 +70,10 @@ fn line_number(line: u64) -> u32 {
 
 fn toml_tree(text: &str) -> Result<Node, Vec<Fault>> {
     let lines = Lines::of(text);
+    if let Some(at) = too_deep_at(text) {
+        let message = format!("nested deeper than {TOML_DEPTH_MAX} levels");
+        return Err(vec![Fault::new(lines.at(&(at..at)), message)]);
+    }
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut faults: Vec<Fault> = errors
         .iter()
@@ -482,5 +487,13 @@ mod tests {
             let prefix = if format == Format::Toml { "a = " } else { "" };
             assert!(format.parse(&format!("{prefix}{deep}")).is_err(), "{format:?}");
         }
+        let path = vec!["a"; 100_000].join(".");
+        for text in [format!("{path} = 1\n"), format!("[{path}]\n"), format!("[[{path}]]\n")] {
+            assert!(Format::Toml.parse(&text).is_err());
+        }
+        // Long keys in nested tables: each within its own limit, the product is not.
+        let key = vec!["a"; 79].join(".");
+        let text = format!("{} b = 1{}", format!("{key} = {{").repeat(78), "}".repeat(78));
+        assert!(tree(Format::Toml, &text).contains("nested deeper than"), "{text}");
     }
 }
