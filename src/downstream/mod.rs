@@ -1,1 +1,6 @@
-//! (to be written)
+//! Doing a call outside.
+
+#[allow(dead_code)]
+mod content;
+
+pub use content::ContentError;
