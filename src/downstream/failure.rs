@@ -50,7 +50,7 @@ pub(crate) fn describe(
     push_word(&mut text, reason(head.status));
     let _ = write!(text, " from the API behind connection \"{}\".", asked.connection);
     match head.status {
-        300..400 => push_redirect(&mut text, head.location.as_deref()),
+        300..=399 => push_redirect(&mut text, head.location.as_deref()),
         401 | 403 => push_credential(&mut text, head.status, asked),
         _ => {}
     }
