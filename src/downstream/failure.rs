@@ -7,6 +7,7 @@
 
 use std::fmt::Write;
 
+use crate::catalog::Secret;
 use crate::http::reason;
 use crate::json::{self, Kind, Raw};
 
@@ -35,7 +36,7 @@ pub(crate) struct FailureHead {
 pub(crate) struct Asked<'a> {
     pub(crate) connection: &'a str,
     /// The headers the connection adds: among them its credentials.
-    pub(crate) headers: &'a [(String, String)],
+    pub(crate) headers: &'a [(Box<str>, Secret)],
 }
 
 /// The text of a failure with this head and (decoded) body.
@@ -202,11 +203,12 @@ fn is_credential(name: &str) -> bool {
     PARTS.iter().any(|part| lower.contains(part))
 }
 
-fn strike_out(mut text: String, headers: &[(String, String)]) -> String {
+fn strike_out(mut text: String, headers: &[(Box<str>, Secret)]) -> String {
     for (_, value) in headers.iter().filter(|(name, _)| is_credential(name)) {
         // The whole value, and the secret behind a scheme's name ("Bearer ...").
+        let value = value.expose();
         let bare = value.rsplit(' ').next().unwrap_or_default();
-        for secret in [value.as_str(), bare] {
+        for secret in [value, bare] {
             if secret.len() >= SECRET_BYTES_MIN && text.contains(secret) {
                 text = text.replace(secret, "[removed]");
             }
@@ -229,15 +231,15 @@ mod tests {
         head: &FailureHead,
         content_type: &str,
         body: &[u8],
-        headers: &[(String, String)],
+        headers: &[(Box<str>, Secret)],
     ) -> String {
         let content_type = Some(content_type).filter(|text| !text.is_empty());
         let media = Media::of(content_type, body);
         describe(head, &media, body, Asked { connection: "orders", headers })
     }
 
-    fn secret() -> Vec<(String, String)> {
-        vec![("Authorization".to_owned(), "Bearer s3cr3t-value".to_owned())]
+    fn secret() -> Vec<(Box<str>, Secret)> {
+        vec![("Authorization".into(), Secret::new("Bearer s3cr3t-value"))]
     }
 
     #[test]
