@@ -1,8 +1,10 @@
 //! Tests of the guard: tables, properties against `serde_json` and `sonic_rs`, bombs, timing.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -56,96 +58,98 @@ fn agrees_with_serde_json(bytes: &[u8]) {
     }
 }
 
+const GOOD: &[&str] = &[
+    "0",
+    "-0",
+    "10",
+    "-1.5e+10",
+    "1E5",
+    "0.0",
+    "1e400",
+    "[]",
+    "{}",
+    " [ 1 , 2 ] ",
+    "\t\r\n1\n",
+    "\"\"",
+    "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\"",
+    "\"\\ud83d\\ude00\"",
+    "\"\u{7f}\"",
+    "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":2}]}",
+    "[true,false,null]",
+    "\"\\uD800\\uDC00\"",
+    "123456789012345678901234567890",
+];
+
+const BAD: &[&str] = &[
+    "",
+    " ",
+    "01",
+    "-",
+    "+1",
+    ".5",
+    "1.",
+    "1e",
+    "1e+",
+    "1.e1",
+    "0x1",
+    "--1",
+    "NaN",
+    "Infinity",
+    "tru",
+    "truex",
+    "nul",
+    "True",
+    "[",
+    "]",
+    "{",
+    "}",
+    "[1",
+    "[1,",
+    "[1,]",
+    "[,1]",
+    "[1 2]",
+    "{,}",
+    "{\"a\"}",
+    "{\"a\":}",
+    "{\"a\":1,}",
+    "{\"a\" 1}",
+    "{a:1}",
+    "{1:1}",
+    "{\"a\":1]",
+    "[1}",
+    "1 2",
+    "[1]]",
+    "\"",
+    "\"\\\"",
+    "\"\\x\"",
+    "\"\\u12\"",
+    "\"\\u12g4\"",
+    "\"\n\"",
+    "\"\0\"",
+    "\"\\ud800\"",
+    "\"\\ud800x\"",
+    "\"\\ud800\\n\"",
+    "\"\\ud800\\u0041\"",
+    "\"\\udc00\"",
+    "'a'",
+    "[1]//",
+    "/**/1",
+    "\u{feff}1",
+    "\u{a0}1",
+    "1\u{b}",
+    "[\"a\":1]",
+    "\0",
+    "1\0",
+    "\"\\u+123\"",
+];
+
 #[test]
 fn the_grammar_is_that_of_the_standard() {
-    let good = [
-        "0",
-        "-0",
-        "10",
-        "-1.5e+10",
-        "1E5",
-        "0.0",
-        "1e400",
-        "[]",
-        "{}",
-        " [ 1 , 2 ] ",
-        "\t\r\n1\n",
-        "\"\"",
-        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\"",
-        "\"\\ud83d\\ude00\"",
-        "\"\u{7f}\"",
-        "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":2}]}",
-        "[true,false,null]",
-        "\"\\uD800\\uDC00\"",
-        "123456789012345678901234567890",
-    ];
-    for text in good {
-        assert_eq!(guard(text.as_bytes()).map(Checked::text), Ok(text));
+    for text in GOOD {
+        assert_eq!(guard(text.as_bytes()).map(Checked::text), Ok(*text));
         agrees_with_serde_json(text.as_bytes());
     }
-    let bad = [
-        "",
-        " ",
-        "01",
-        "-",
-        "+1",
-        ".5",
-        "1.",
-        "1e",
-        "1e+",
-        "1.e1",
-        "0x1",
-        "--1",
-        "NaN",
-        "Infinity",
-        "tru",
-        "truex",
-        "nul",
-        "True",
-        "[",
-        "]",
-        "{",
-        "}",
-        "[1",
-        "[1,",
-        "[1,]",
-        "[,1]",
-        "[1 2]",
-        "{,}",
-        "{\"a\"}",
-        "{\"a\":}",
-        "{\"a\":1,}",
-        "{\"a\" 1}",
-        "{a:1}",
-        "{1:1}",
-        "{\"a\":1]",
-        "[1}",
-        "1 2",
-        "[1]]",
-        "\"",
-        "\"\\\"",
-        "\"\\x\"",
-        "\"\\u12\"",
-        "\"\\u12g4\"",
-        "\"\n\"",
-        "\"\0\"",
-        "\"\\ud800\"",
-        "\"\\ud800x\"",
-        "\"\\ud800\\n\"",
-        "\"\\ud800\\u0041\"",
-        "\"\\udc00\"",
-        "'a'",
-        "[1]//",
-        "/**/1",
-        "\u{feff}1",
-        "\u{a0}1",
-        "1\u{b}",
-        "[\"a\":1]",
-        "\0",
-        "1\0",
-        "\"\\u+123\"",
-    ];
-    for text in bad {
+    for text in BAD {
         let answer = guard(text.as_bytes());
         assert!(matches!(answer, Err(JsonError::Malformed { .. })), "{text:?}: {answer:?}");
         agrees_with_serde_json(text.as_bytes());
@@ -236,10 +240,42 @@ fn shown_keys_are_short() {
     assert!(error.to_string().len() < 200);
 }
 
+/// `cargo test --release --lib json::guard -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn timing() {
+    let ping = r#"{"jsonrpc":"2.0","id":17,"method":"ping"}"#;
+    let call = concat!(
+        r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"orders_search","#,
+        r#""arguments":{"customer":"C-1042","limit":25,"open":true}}}"#
+    );
+    let rows = format!("[{}]", [call; 1000].join(","));
+    for text in [ping, call, &rows] {
+        let rounds = 20_000_000 / text.len();
+        let time = |name: &str, work: &dyn Fn()| {
+            let began = Instant::now();
+            (0..rounds).for_each(|_| work());
+            println!("{name} {} bytes: {:?}", text.len(), began.elapsed() / rounds as u32);
+        };
+        let bytes = black_box(text.as_bytes());
+        let root = guard(bytes).unwrap().root();
+        time("guard", &|| assert!(guard(bytes).is_ok()));
+        time("sonic_rs skip", &|| {
+            let skipped = sonic_rs::from_slice::<sonic_rs::LazyValue<'_>>(bytes);
+            assert!(skipped.is_ok());
+        });
+        time("walk", &|| assert!(root.entries().count() + root.items().count() > 0));
+        time("sonic_rs walk", &|| {
+            let members = sonic_rs::to_object_iter(root.text()).count();
+            assert!(members + sonic_rs::to_array_iter(root.text()).count() > 0);
+        });
+    }
+}
+
 proptest! {
     #[test]
     fn every_document_of_serde_json_passes(value in any_json(), pretty: bool) {
-        let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
+        let text = if pretty { format!("{value:#}") } else { format!("{value}") };
         prop_assert_eq!(guard(text.as_bytes()).map(Checked::text), Ok(text.as_str()));
         let seen: Value = sonic_rs::from_str(&text).unwrap();
         prop_assert_eq!(seen, serde_json::from_str::<Value>(&text).unwrap());
@@ -248,14 +284,14 @@ proptest! {
     #[test]
     fn mutated_documents_are_judged_alike(
         value in any_json(),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..4),
+        changes in prop::collection::vec((any::<Index>(), any::<u8>(), 0..4_u8), 1..4),
     ) {
         let mut bytes = value.to_string().into_bytes();
         let punctuation = b"{}[]\",:\\u0e-+.tfn \n";
         for (index, byte, change) in changes {
             let at = index.index(bytes.len().max(1));
-            let byte = if change == 3 { punctuation[usize::from(byte) % punctuation.len()] } else { byte };
             match change {
+                3 => bytes.insert(at, punctuation[usize::from(byte) % punctuation.len()]),
                 0 if at < bytes.len() => { bytes.remove(at); }
                 1 if at < bytes.len() => bytes[at] = byte,
                 _ => bytes.insert(at.min(bytes.len()), byte),
@@ -275,7 +311,7 @@ proptest! {
     }
 
     #[test]
-    fn every_cut_of_a_document_is_refused(value in any_json(), cut in any::<prop::sample::Index>()) {
+    fn every_cut_of_a_document_is_refused(value in any_json(), cut in any::<Index>()) {
         let text = format!("[{value}]");
         let cut = cut.index(text.len());
         prop_assert!(guard(&text.as_bytes()[..cut]).is_err());
