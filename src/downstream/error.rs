@@ -88,6 +88,9 @@ pub enum CallError {
         /// Why.
         reason: crate::http::HeadRefused,
     },
+    /// The tool is no REST tool: a mistake of this program.
+    #[error("this tool does not call an HTTP API")]
+    NotRest,
     /// Too much is going on here.
     #[error("the runtime is too busy to read the answer; try again")]
     Overloaded,
@@ -144,7 +147,7 @@ impl CallError {
             | Self::Content { .. }
             | Self::Json { .. } => Blame::Downstream,
             Self::Unsendable { .. } => Blame::Client,
-            Self::Overloaded => Blame::Us,
+            Self::NotRest | Self::Overloaded => Blame::Us,
         }
     }
 
@@ -160,6 +163,7 @@ impl CallError {
             | Self::Content { .. }
             | Self::Json { .. }
             | Self::Unsendable { .. }
+            | Self::NotRest
             | Self::Overloaded => false,
         }
     }

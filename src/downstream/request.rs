@@ -19,7 +19,7 @@ const USER_AGENT: &str = concat!("ringway/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Outgoing<'a> {
     pub(crate) method: &'a str,
     pub(crate) host: &'a str,
-    pub(crate) base_path: &'a str,
+    /// Path and query, the connection's base path included.
     pub(crate) target: &'a str,
     pub(crate) connection_headers: &'a [(Box<str>, Secret)],
     pub(crate) mapped_headers: &'a [(String, String)],
@@ -31,7 +31,6 @@ pub(crate) struct Outgoing<'a> {
 impl Outgoing<'_> {
     /// Appends head and body to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<(), HeadRefused> {
-        let target = join(self.base_path, self.target);
         let length = match self.body {
             Some(body) => BodyLength::Known(body.len()),
             // RFC 9110 8.6: a method that anticipates content says that there is none.
@@ -40,7 +39,7 @@ impl Outgoing<'_> {
         };
         let body = self.body.unwrap_or_default();
         out.reserve(512 + body.len());
-        write_request_head(out, self.method, &target, self.host, self.headers(), length)?;
+        write_request_head(out, self.method, self.target, self.host, self.headers(), length)?;
         out.extend_from_slice(body);
         Ok(())
     }
@@ -126,8 +125,7 @@ mod tests {
         let outgoing = Outgoing {
             method,
             host: "api.example.com",
-            base_path: "/v1/",
-            target: "/pets?limit=1",
+            target: "/v1/pets?limit=1",
             connection_headers: &connection,
             mapped_headers: mapped,
             correlation_id: None,
