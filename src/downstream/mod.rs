@@ -13,6 +13,9 @@ mod media;
 mod pool;
 mod request;
 mod rest;
+#[cfg(test)]
+mod tests;
 
+pub(crate) use answer::Shaped;
 pub use content::ContentError;
 pub use rest::{CallEnvironment, RestCaller};
