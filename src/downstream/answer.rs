@@ -11,7 +11,7 @@ use crate::mapping::ResponsePlan;
 use super::content::{Codings, ContentError};
 use super::error::CallError;
 use super::failure::{Asked, FailureHead, describe};
-use super::media::{Media, text_of};
+use super::media::{Media, text_of, unmarked};
 
 /// The parts of an answer that outlive its connection's next use.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Head<'a> {
 
 /// What a tool's call came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Shaped {
+pub enum Outcome {
     /// JSON, already in the words of the tool.
     Json(Vec<u8>),
     /// Text to be read as it is.
@@ -66,24 +66,24 @@ impl<'a> Head<'a> {
         body: Result<&[u8], ContentError>,
         plan: &ResponsePlan,
         asked: Asked<'_>,
-    ) -> Result<Shaped, CallError> {
+    ) -> Result<Outcome, CallError> {
         let content_type = self.content_type.as_deref();
         if let Some(failure) = &self.failure {
-            return Ok(Shaped::Failure(failed(failure, content_type, body, asked)));
+            return Ok(Outcome::Failure(failed(failure, content_type, body, asked)));
         }
         let connection = || asked.connection.to_owned();
         let body =
             body.map_err(|source| CallError::Content { connection: connection(), source })?;
         if body.is_empty() {
-            return Ok(Shaped::Text(done(self.status)));
+            return Ok(Outcome::Text(done(self.status)));
         }
         let media = Media::of(content_type, body);
         match &media {
-            Media::Json => match json::guard(media.body(body)) {
-                Ok(checked) => Ok(Shaped::Json(plan.translate(checked.root()))),
+            Media::Json => match json::guard(unmarked(body)) {
+                Ok(checked) => Ok(Outcome::Json(plan.translate(checked.root()))),
                 // Nobody said that it is JSON; it only began like it.
                 Err(_) if content_type.is_none() => {
-                    Ok(Shaped::Text(text_of(&media, body).into_owned()))
+                    Ok(Outcome::Text(text_of(&media, body).into_owned()))
                 }
                 Err(source) => {
                     let status = self.status;
@@ -91,9 +91,9 @@ impl<'a> Head<'a> {
                 }
             },
             Media::Html | Media::Text { .. } => {
-                Ok(Shaped::Text(text_of(&media, body).into_owned()))
+                Ok(Outcome::Text(text_of(&media, body).into_owned()))
             }
-            Media::Binary { name } => Ok(Shaped::Text(format!(
+            Media::Binary { name } => Ok(Outcome::Text(format!(
                 "HTTP {}: the API answered with {} bytes of {name}, which cannot be shown as text.",
                 self.status,
                 body.len()

@@ -1,9 +1,9 @@
 //! Undoing the content codings of an answer.
 //!
-//! Invariants: the decoded bytes never exceed the caller's limit, whatever the input claims (each layer is
-//! held to it, so a bomb inside a bomb costs no more than one); a body that ends early is an error and never
-//! a shorter answer; an unknown coding is an error and never passed on as if it were text.
-//! A decoder that panics on hostile input counts as malformed input.
+//! Invariants: the decoded bytes never exceed the caller's limit, whatever the input claims (each
+//! layer is held to it, so a bomb inside a bomb costs no more than one); a body that ends early is
+//! an error and never a shorter answer; an unknown coding is an error and never passed on as if it
+//! were text. A decoder that panics on hostile input counts as malformed input.
 
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,9 @@ pub enum ContentError {
     #[error("more than {CODINGS_MAX} content encodings in one answer")]
     TooMany,
     /// The body unpacks to more than may be held.
-    #[error("the {coding} body unpacks to more than {bytes_max} bytes (downstream.decoded_bytes_max)")]
+    #[error(
+        "the {coding} body unpacks to more than {bytes_max} bytes (downstream.decoded_bytes_max)"
+    )]
     TooLarge {
         /// The layer that outgrew the limit.
         coding: &'static str,
@@ -136,7 +138,8 @@ impl Codings {
 
 fn decode_layer(coding: Coding, input: &[u8], bytes_max: usize) -> Result<Vec<u8>, ContentError> {
     let mut output = Output { bytes: Vec::new(), bytes_max, coding: coding.name() };
-    // The decoders assert in places on what their input may not be; that is the API's fault, not the core's.
+    // The decoders assert in places on what their input may not be; that is the API's fault, not
+    // the core's.
     let decoded = catch_unwind(AssertUnwindSafe(|| match coding {
         Coding::Gzip => gzip(input, &mut output),
         Coding::Deflate => deflate(input, &mut output),
@@ -184,7 +187,8 @@ impl Output {
 
 fn gzip(mut input: &[u8], output: &mut Output) -> Result<(), ContentError> {
     const MAGIC: &[u8] = &[0x1f, 0x8b];
-    // RFC 1952 2.2: a file is a series of members. Padding behind the last one is ignored, as browsers do.
+    // RFC 1952 2.2: a file is a series of members. Padding behind the last one is ignored, as
+    // browsers do.
     for member in 0.. {
         if member > 0 && !input.starts_with(MAGIC) {
             break;
@@ -219,11 +223,7 @@ fn looks_like_zlib(input: &[u8]) -> bool {
         if first & 0x0f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31))
 }
 
-fn inflate(
-    mut stream: Decompress,
-    input: &[u8],
-    output: &mut Output,
-) -> Result<(), ContentError> {
+fn inflate(mut stream: Decompress, input: &[u8], output: &mut Output) -> Result<(), ContentError> {
     loop {
         let room = output.bytes_max + 1 - output.bytes.len();
         let growth = output.bytes.len().max(GROWTH_BYTES_MIN).min(room);
@@ -289,9 +289,9 @@ fn zstd_frame(
 
     while !frames.is_finished() {
         // One block holds at most 128 KiB, so memory stays near the limit.
-        frames.decode_blocks(&mut *input, UptoBlocks(1)).map_err(|_| {
-            if input.is_empty() { output.truncated() } else { output.malformed() }
-        })?;
+        frames
+            .decode_blocks(&mut *input, UptoBlocks(1))
+            .map_err(|_| if input.is_empty() { output.truncated() } else { output.malformed() })?;
         output.read_from(&mut *frames)?;
     }
     output.read_from(&mut *frames)
@@ -311,9 +311,10 @@ mod tests {
     const BROTLI: &str = "8b17807b226d657373616765223a2268656c6c6f2c2062726f746c69222c226974656d73\
                           223a5b312c322c332c312e35305d7d03";
     /// 64 MiB of zeros, by the reference encoder.
-    const BROTLI_BOMB: &str = "cbffff3ff82700e2b14020f7fe8fffff7ff04f00c4611180eefd1fffffffe09f0088c302\
-                               00ddfb3ffeffffc13f0110870500baf77ffcffff837f02200e0b0074effff8ffff07ff04\
-                               401c1600e8defff1ffff0ffe0980382c00d0bdffe3ffff1ffc1300715800a07bff37";
+    const BROTLI_BOMB: &str = "\
+        cbffff3ff82700e2b14020f7fe8fffff7ff04f00c4611180eefd1fffffffe09f0088c302\
+        00ddfb3ffeffffc13f0110870500baf77ffcffff837f02200e0b0074effff8ffff07ff04\
+        401c1600e8defff1ffff0ffe0980382c00d0bdffe3ffff1ffc1300715800a07bff37";
 
     fn unhex(text: &str) -> Vec<u8> {
         (0..text.len() / 2)

@@ -1,8 +1,8 @@
 //! Which addresses a call may go to.
 //!
-//! Judged on resolved addresses, and the connection is made to exactly those: a name that resolves into a
-//! blocked network is refused however it is spelled. An IPv6 form that carries an IPv4 address (mapped,
-//! translated, 6to4) is judged as that IPv4 address too.
+//! Judged on resolved addresses, and the connection is made to exactly those: a name that resolves
+//! into a blocked network is refused however it is spelled. An IPv6 form that carries an IPv4
+//! address (mapped, translated, 6to4) is judged as that IPv4 address too.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -42,9 +42,9 @@ impl Egress {
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let joined = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff, a, b]
-        | [0x64, 0xff9b, 0, 0, 0, 0, a, b]
-        | [0x2002, a, b, ..] => Some(joined(a, b)),
+        [0, 0, 0, 0, 0, 0xffff, a, b] | [0x64, 0xff9b, 0, 0, 0, 0, a, b] | [0x2002, a, b, ..] => {
+            Some(joined(a, b))
+        }
         _ => None,
     }
 }

@@ -1,7 +1,8 @@
 //! Why a call brought no usable answer.
 //!
-//! The text is safe to show to a client: it names the connection and what to check, never an address, a
-//! credential or a body. What the operating system said is in [`CallError::detail`], for the log.
+//! The text is safe to show to a client: it names the connection and what to check, never an
+//! address, a credential or a body. What the operating system said is in [`CallError::detail`], for
+//! the log.
 
 use thiserror::Error;
 
@@ -73,7 +74,9 @@ pub enum CallError {
         source: ContentError,
     },
     /// The body is declared as JSON and is not, or not safely so.
-    #[error("HTTP {status} from the API behind connection \"{connection}\", but its body is unusable: {source}")]
+    #[error(
+        "HTTP {status} from the API behind connection \"{connection}\", but its body is unusable: {source}"
+    )]
     Json {
         /// The connection.
         connection: String,
@@ -151,7 +154,8 @@ impl CallError {
         }
     }
 
-    /// Whether the same call may be made again: it cannot have had an effect twice, and may go better.
+    /// Whether the same call may be made again: it cannot have had an effect twice, and may go
+    /// better.
     pub fn may_retry(&self) -> bool {
         match self {
             Self::Unreachable { problem, .. } => {

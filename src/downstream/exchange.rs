@@ -1,7 +1,7 @@
 //! One request and its answer over one connection.
 //!
-//! The common case is one write and one read. Everything is under a time limit: the request and the head of
-//! the answer share one, the whole call has another.
+//! The common case is one write and one read. Everything is under a time limit: the request and the
+//! head of the answer share one, the whole call has another.
 
 use std::io;
 use std::pin::pin;
@@ -13,8 +13,8 @@ use crate::rt::{Either, race};
 use super::error::Awaited;
 use super::pool::Line;
 
-/// A request up to this size goes into the empty send buffer of an idle socket whole or not at all, so when
-/// writing it fails, none of it has left.
+/// A request up to this size goes into the empty send buffer of an idle socket whole or not at all,
+/// so when writing it fails, none of it has left.
 const SINGLE_SEND_BYTES_MAX: usize = 4096;
 /// A request beyond this size may be answered before it is all sent.
 const WATCHED_REQUEST_BYTES: usize = 16 * 1024;
@@ -55,11 +55,12 @@ pub(crate) enum Broken {
     Http(HttpError),
 }
 
-/// Sends `line.request` and reads the answer into `line.answers`. Whether the connection may be used again.
+/// Sends `line.request` and reads the answer into `line.answers`. Whether the connection may be
+/// used again.
 ///
 /// # Cancel safety
-/// Dropping the future leaves the line in the middle of an exchange: it must be dropped too, which closes
-/// the socket and so tells the API at once.
+/// Dropping the future leaves the line in the middle of an exchange: it must be dropped too, which
+/// closes the socket and so tells the API at once.
 pub(crate) async fn exchange(
     line: &mut Line,
     method: Method,
@@ -96,7 +97,8 @@ async fn send(line: &mut Line, within: Duration) -> Result<bool, Broken> {
     }
 }
 
-/// Sends a long request with an eye on the answer: an API that refuses it early need not take it all.
+/// Sends a long request with an eye on the answer: an API that refuses it early need not take it
+/// all.
 async fn send_watching(line: &mut Line, within: Duration) -> Result<bool, Broken> {
     let Line { connection, answers, request, deadline, sending, .. } = line;
     let taken = std::mem::take(request);

@@ -1,9 +1,9 @@
 //! An answer that is no success, told in words a model can act on.
 //!
-//! Status and reason always; the problem's title and detail (RFC 9457) where the API sends them, else the start
-//! of a text body; when to come back; which connection's credential was refused. Never the credential:
-//! wherever the API repeats one, it is struck out. Never a page of markup, never more than
-//! [`EXCERPT_BYTES_MAX`] of what the API wrote.
+//! Status and reason always; the problem's title and detail (RFC 9457) where the API sends them,
+//! else the start of a text body; when to come back; which connection's credential was refused.
+//! Never the credential: wherever the API repeats one, it is struck out. Never a page of markup,
+//! never more than [`EXCERPT_BYTES_MAX`] of what the API wrote.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::catalog::Secret;
 use crate::http::reason;
 use crate::json::{self, Kind, Raw};
 
-use super::media::{Media, text_of};
+use super::media::{Media, text_of, unmarked};
 
 /// How much of a body is quoted.
 pub(crate) const EXCERPT_BYTES_MAX: usize = 2048;
@@ -108,7 +108,7 @@ fn push_body(text: &mut String, media: &Media<'_>, body: &[u8]) {
     }
     match media {
         Media::Json => {
-            if let Ok(checked) = json::guard(media.body(body))
+            if let Ok(checked) = json::guard(unmarked(body))
                 && push_problem(text, checked.root())
             {
                 return;
@@ -139,7 +139,8 @@ fn push_problem(text: &mut String, root: Raw<'_>) -> bool {
     let inner = root.get("error").filter(|error| error.kind() == Kind::Object).unwrap_or(root);
     let title = string(inner, &["title", "error", "code", "status"]);
     let detail = string(inner, &["detail", "message", "error_description", "description"]);
-    // Field errors and extension members say what to change: then the whole object is worth reading.
+    // Field errors and extension members say what to change: then the whole object is worth
+    // reading.
     let says_more = ["errors", "violations", "details", "invalid-params", "fields"]
         .iter()
         .any(|name| inner.get(name).is_some());

@@ -53,7 +53,7 @@ impl<'a> Media<'a> {
     }
 
     fn sniff(body: &[u8]) -> Self {
-        let start = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii_start();
+        let start = unmarked(body).trim_ascii_start();
         match start.first() {
             Some(b'{' | b'[') => Self::Json,
             Some(b'<') if is_page(start) => Self::Html,
@@ -61,17 +61,17 @@ impl<'a> Media<'a> {
             _ => Self::Binary { name: Cow::Borrowed("an undeclared type") },
         }
     }
+}
 
-    /// The body without the byte order mark that some servers put before JSON.
-    pub(crate) fn body<'b>(&self, body: &'b [u8]) -> &'b [u8] {
-        body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body)
-    }
+/// The body without the byte order mark that some servers put before JSON.
+pub(crate) fn unmarked(body: &[u8]) -> &[u8] {
+    body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body)
 }
 
 fn is_page(start: &[u8]) -> bool {
-    [&b"<!doctype html"[..], b"<html"].iter().any(|tag| {
-        start.get(..tag.len()).is_some_and(|opening| opening.eq_ignore_ascii_case(tag))
-    })
+    [&b"<!doctype html"[..], b"<html"]
+        .iter()
+        .any(|tag| start.get(..tag.len()).is_some_and(|opening| opening.eq_ignore_ascii_case(tag)))
 }
 
 fn is_textual(subtype: &str) -> bool {
@@ -101,7 +101,7 @@ fn is_single_byte(parameters: &str) -> bool {
 pub(crate) fn text_of<'b>(media: &Media<'_>, body: &'b [u8]) -> Cow<'b, str> {
     match media {
         Media::Text { single_byte: true } => body.iter().map(|&byte| char::from(byte)).collect(),
-        _ => String::from_utf8_lossy(media.body(body)),
+        _ => String::from_utf8_lossy(unmarked(body)),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Connections to APIs that are kept for the next call: one pool a core, nothing shared.
 //!
-//! Invariants: a connection is either in the pool or owned by exactly one call, so a dropped call closes its
-//! socket; what lies in the pool has nothing unread and nothing half written; each idle connection has one
-//! read pending, so its end is noticed without a system call when it is taken out, and by the sweep otherwise.
-//! Bounded by host (`idle_per_host_max`) and by time (`idle_max`). No borrow lives across an await.
+//! Invariants: a connection is either in the pool or owned by exactly one call, so a dropped call
+//! closes its socket; what lies in the pool has nothing unread and nothing half written; each idle
+//! connection has one read pending, so its end is noticed without a system call when it is taken
+//! out, and by the sweep otherwise. Bounded by host (`idle_per_host_max`) and by time (`idle_max`).
+//! No borrow lives across an await.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -30,7 +31,8 @@ pub(crate) struct Line {
     pub(crate) deadline: Deadline,
     /// Ends a write.
     pub(crate) sending: Deadline,
-    /// Whether an earlier call has used it: then its end may be the old keep-alive's, not this call's.
+    /// Whether an earlier call has used it: then its end may be the old keep-alive's, not this
+    /// call's.
     pub(crate) is_reused: bool,
 }
 
@@ -46,7 +48,8 @@ impl Line {
         })
     }
 
-    /// Whether the API has neither ended the connection nor said anything unasked. Leaves a read pending.
+    /// Whether the API has neither ended the connection nor said anything unasked. Leaves a read
+    /// pending.
     fn is_quiet(&mut self) -> bool {
         if !self.answers.is_idle() {
             return false;

@@ -1,8 +1,8 @@
 //! Writing the request of a call.
 //!
-//! What goes out is what the connection and the mapping say, and nothing else: no header of the client ever
-//! gets here. Of two headers with one name the connection's wins, so no argument can replace a credential;
-//! headers that frame messages belong to `http` and are dropped from both.
+//! What goes out is what the connection and the mapping say, and nothing else: no header of the
+//! client ever gets here. Of two headers with one name the connection's wins, so no argument can
+//! replace a credential; headers that frame messages belong to `http` and are dropped from both.
 
 use std::borrow::Cow;
 
@@ -102,7 +102,8 @@ pub(crate) fn join<'a>(base_path: &str, target: &'a str) -> Cow<'a, str> {
         // It is "/path" already.
         return Cow::Borrowed(target);
     }
-    let slash = if path.is_empty() && !base.is_empty() && !target.starts_with('/') { "" } else { "/" };
+    let slash =
+        if path.is_empty() && !base.is_empty() && !target.starts_with('/') { "" } else { "/" };
     Cow::Owned([base, slash, path, query].concat())
 }
 

@@ -1,16 +1,17 @@
 //! Calling an HTTP API.
 //!
-//! One [`RestCaller`] a core, with a pool of its own. A call takes the last used connection to its host (or
-//! makes one), writes the request in one piece, reads the answer where it arrives, and shapes it. Nothing of
-//! the client's goes out: only what the connection and the mapping say.
+//! One [`RestCaller`] a core, with a pool of its own. A call takes the last used connection to its
+//! host (or makes one), writes the request in one piece, reads the answer where it arrives, and
+//! shapes it. Nothing of the client's goes out: only what the connection and the mapping say.
 //!
-//! Invariants: a request is sent again only when that cannot do harm (it never left, or its method may be
-//! repeated) and only once, over a fresh connection; every wait has a limit; every body has a limit, before
-//! and after decoding; large bodies are decoded and translated off the core.
+//! Invariants: a request is sent again only when that cannot do harm (it never left, or its method
+//! may be repeated) and only once, over a fresh connection; every wait has a limit; every body has
+//! a limit, before and after decoding; large bodies are decoded and translated off the core.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -23,7 +24,7 @@ use crate::mapping::OutgoingRequest;
 use crate::rt::{self, ClientTls, ConnectTarget, Resolver, WorkerPool};
 use crate::settings;
 
-use super::answer::{Head, Shaped};
+use super::answer::{Head, Outcome};
 use super::call::{Call, asked, host_name, problem_of, redirect, rest_parts};
 use super::content::ContentError;
 use super::egress::Egress;
@@ -64,6 +65,12 @@ pub struct RestCaller {
     extra_roots: Vec<PathBuf>,
     tls: Option<ClientTls>,
     trusts: RefCell<HashMap<Vec<PathBuf>, ClientTls>>,
+}
+
+impl fmt::Debug for RestCaller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RestCaller").field("pool", &self.pool).finish_non_exhaustive()
+    }
 }
 
 impl RestCaller {
@@ -113,7 +120,7 @@ impl RestCaller {
         tool: &Arc<CompiledTool>,
         request: &OutgoingRequest,
         environment: &CallEnvironment<'_>,
-    ) -> Result<Shaped, CallError> {
+    ) -> Result<Outcome, CallError> {
         let Some((connection, response)) = rest_parts(tool) else {
             return Err(CallError::NotRest);
         };
@@ -155,7 +162,7 @@ impl RestCaller {
         }
     }
 
-    async fn call(&self, call: &Call<'_>) -> Result<Shaped, CallError> {
+    async fn call(&self, call: &Call<'_>) -> Result<Outcome, CallError> {
         let mut target = join(&call.connection.base_path, &call.request.target);
         let mut redirects_left = match call.method {
             Method::Get | Method::Head if call.connection.follow_redirects => REDIRECTS_MAX,
@@ -192,8 +199,8 @@ impl RestCaller {
                 .map_err(|reason| CallError::Unsendable { reason })?;
             match exchange(&mut line, call.method, &call.budget).await {
                 Ok(is_reusable) => return Ok((line, is_reusable)),
-                // The API closed the connection while it was idle, before it saw this request. The next
-                // one is fresh, so this happens once.
+                // The API closed the connection while it was idle, before it saw this request. The
+                // next one is fresh, so this happens once.
                 Err(Broken::Closed { answering: false, is_unsent })
                     if line.is_reused && (is_unsent || call.is_repeatable()) => {}
                 Err(broken) => return Err(call.broken(broken)),
@@ -203,10 +210,7 @@ impl RestCaller {
 
     async fn connect(&self, call: &Call<'_>) -> Result<Box<Line>, CallError> {
         let connection = call.connection;
-        let tls = match connection.is_https {
-            true => Some(self.trust(call).await?),
-            false => None,
-        };
+        let tls = if connection.is_https { Some(self.trust(call).await?) } else { None };
         let target =
             ConnectTarget { host: &connection.host, port: connection.port, tls: tls.as_ref() };
         let allowed = |address: IpAddr| self.egress.allows(address);
@@ -245,7 +249,7 @@ impl RestCaller {
         call: &Call<'_>,
         line: Box<Line>,
         is_reusable: bool,
-    ) -> Result<Shaped, CallError> {
+    ) -> Result<Outcome, CallError> {
         let body = line.answers.body();
         let head = Head::of(&line.answers).map_err(|source| call.undecodable(source))?;
         let inline_max = INLINE_BYTES_MAX.min(self.decoded_bytes_max);
@@ -273,14 +277,15 @@ impl RestCaller {
         call: &Call<'_>,
         head: Head<'static>,
         body: Vec<u8>,
-    ) -> Result<Shaped, CallError> {
+    ) -> Result<Outcome, CallError> {
         let tool = Arc::clone(call.tool);
         let bytes_max = self.decoded_bytes_max;
         let work = move || {
             let (connection, response) = rest_parts(&tool)?;
-            let plain = match head.codings.is_identity() {
-                true => Ok(Cow::Borrowed(body.as_slice())),
-                false => head.codings.decode(&body, bytes_max).map(Cow::Owned),
+            let plain = if head.codings.is_identity() {
+                Ok(Cow::Borrowed(body.as_slice()))
+            } else {
+                head.codings.decode(&body, bytes_max).map(Cow::Owned)
             };
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
             Some(head.shape(plain, response, asked(connection)))

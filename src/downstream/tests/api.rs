@@ -14,7 +14,8 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// `script` runs once for each connection, on a thread of its own, with the connection's number.
+    /// `script` runs once for each connection, on a thread of its own, with the connection's
+    /// number.
     pub(super) fn start(script: impl Fn(usize, &mut Talk) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -96,12 +97,11 @@ impl Talk {
         let started = Instant::now();
         self.stream.set_read_timeout(Some(limit)).unwrap();
         match self.stream.read(&mut [0; 64]) {
-            Ok(0) => Some(started.elapsed()),
+            Ok(1..) => None,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 None
             }
-            Err(_) => Some(started.elapsed()),
-            Ok(_) => None,
+            Ok(0) | Err(_) => Some(started.elapsed()),
         }
     }
 
@@ -110,6 +110,11 @@ impl Talk {
         let socket = socket2::SockRef::from(&self.stream);
         socket.set_linger(Some(Duration::ZERO)).unwrap();
     }
+}
+
+/// Lets time pass on the API's thread.
+pub(super) fn pause(duration: Duration) {
+    thread::park_timeout(duration);
 }
 
 /// A JSON answer with its length.

@@ -1,4 +1,8 @@
 //! Calls against a real API on a real socket.
 
+mod answers;
 mod api;
-mod rest;
+mod connections;
+mod requests;
+mod support;
+mod tls;
