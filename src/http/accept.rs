@@ -3,8 +3,6 @@
 //! Lenient on purpose: real clients send every shape of this field. What cannot be read counts as not
 //! said; only a clear exclusion excludes.
 
-use super::head::is_token_byte;
-
 /// The two kinds of answer, and whether the client cared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepts {
@@ -50,11 +48,17 @@ pub fn parse(value: Option<&[u8]>) -> Accepts {
     parse_all(value.into_iter())
 }
 
+/// What the official clients send, word for word.
+const BOTH_NAMED: &[u8] = b"application/json, text/event-stream";
+
 /// Reads all Accept fields of a head, which together are one list.
 pub fn parse_all<'a>(values: impl Iterator<Item = &'a [u8]>) -> Accepts {
     let (mut json, mut event_stream) = (Verdict::UNKNOWN, Verdict::UNKNOWN);
     let mut said_anything = false;
     for value in values {
+        if value == BOTH_NAMED {
+            return Accepts { json: true, event_stream: true, absent_or_any: false };
+        }
         for member in Split::new(value, b',') {
             let Some(range) = Range::read(member) else { continue };
             said_anything = true;
@@ -94,8 +98,7 @@ impl<'a> Range<'a> {
             None if name == b"*" => (name, name),
             None => return None,
         };
-        let is_token = |text: &[u8]| !text.is_empty() && text.iter().copied().all(is_token_byte);
-        if !is_token(kind) || !is_token(subtype) {
+        if kind.is_empty() || subtype.is_empty() {
             return None;
         }
         Some(Self { kind, subtype, is_accepted: !parts.any(is_zero_weight) })

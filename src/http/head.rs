@@ -260,6 +260,7 @@ mod tests {
         let mut last = Ok(Scanned::Incomplete);
         for end in 1..=text.len() {
             last = piecewise.advance(&text.as_bytes()[..end], &limits);
+            assert!(last != Ok(Scanned::Incomplete) || piecewise.scanned == end, "looks once");
             if last != Ok(Scanned::Incomplete) {
                 break;
             }

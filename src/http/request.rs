@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use memchr::memchr;
+
 use super::{
     HttpError, Known, Limits, TARGET_BYTES_MAX,
     accept::{self, Accepts},
@@ -147,12 +149,13 @@ impl Index {
         if target.len() > TARGET_BYTES_MAX {
             return Err(HttpError::TargetTooLong { limit: TARGET_BYTES_MAX });
         }
-        if !target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+        // Without an early exit the compiler looks at many bytes at once.
+        let is_bad = |byte: u8| !byte.is_ascii_graphic() || byte == b'#';
+        if target.bytes().fold(false, |found, byte| found | is_bad(byte)) {
             return Err(HttpError::Target);
         }
-        let path_and_query = if target.starts_with('/') {
-            target
-        } else if target == "*" && self.method == Method::Options {
+        let is_asterisk = target == "*" && self.method == Method::Options;
+        let path_and_query = if target.starts_with('/') || is_asterisk {
             target
         } else {
             let (scheme, rest) = target.split_once("://").ok_or(HttpError::Target)?;
@@ -165,13 +168,14 @@ impl Index {
             }
             path
         };
-        let (path, query) = match path_and_query.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
+        let path_and_query = path_and_query.as_bytes();
+        let (path, query) = match memchr(b'?', path_and_query) {
+            Some(mark) => (&path_and_query[..mark], Some(&path_and_query[mark + 1..])),
             None => (path_and_query, None),
         };
         self.target = Span::within(head, target.as_bytes());
-        self.path = Span::within(head, path.as_bytes());
-        self.query = query.map(|query| Span::within(head, query.as_bytes()));
+        self.path = Span::within(head, path);
+        self.query = query.map(|query| Span::within(head, query));
         Ok(())
     }
 

@@ -250,6 +250,11 @@ impl ResponseReader {
         }
     }
 
+    /// Whether the head has arrived and the body has not: from here another deadline holds.
+    pub fn is_in_body(&self) -> bool {
+        matches!(self.state, State::Body(_))
+    }
+
     /// Whether no request is out and nothing is buffered: only such a connection may be used again.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle) && self.buffer.is_empty()

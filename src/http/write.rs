@@ -138,7 +138,7 @@ fn is_field_name(name: &str) -> bool {
 /// Whether `value` stays in its line. Written without branches, so that the compiler can look at many
 /// bytes at once.
 fn is_field_value(value: &str) -> bool {
-    let is_control = |byte: u8| (byte < b' ' && byte != b'\t') | (byte == 0x7f);
+    let is_control = |byte: u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;
     !value.bytes().fold(false, |found, byte| found | is_control(byte))
 }
 

@@ -50,9 +50,9 @@ pub struct Parser {
     data: Vec<u8>,
     has_data: bool,
     event: Option<String>,
-    retry_ms: Option<u32>,
+    event_retry_ms: Option<u32>,
     last_id: Option<String>,
-    last_retry_ms: Option<u32>,
+    retry_ms: Option<u32>,
     /// The line before ended in CR: an LF that follows belongs to it.
     after_return: bool,
     is_first_line: bool,
@@ -69,9 +69,9 @@ impl Parser {
             data: Vec::new(),
             has_data: false,
             event: None,
-            retry_ms: None,
+            event_retry_ms: None,
             last_id: None,
-            last_retry_ms: None,
+            retry_ms: None,
             after_return: false,
             is_first_line: true,
             failed: None,
@@ -96,7 +96,7 @@ impl Parser {
 
     /// How long to wait before reconnecting, where the stream said so.
     pub fn retry_ms(&self) -> Option<u32> {
-        self.last_retry_ms
+        self.retry_ms
     }
 
     fn read(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParserError> {
@@ -157,8 +157,8 @@ impl Parser {
             }
             b"retry" => {
                 if let Some(retry_ms) = digits(value) {
+                    self.event_retry_ms = Some(retry_ms);
                     self.retry_ms = Some(retry_ms);
-                    self.last_retry_ms = Some(retry_ms);
                 }
             }
             _ => {}
@@ -180,7 +180,7 @@ impl Parser {
 
     /// An empty line ends the event. Without a data line there was none.
     fn dispatch(&mut self, events: &mut Vec<Event>) {
-        let (event, retry_ms) = (self.event.take(), self.retry_ms.take());
+        let (event, retry_ms) = (self.event.take(), self.event_retry_ms.take());
         if std::mem::take(&mut self.has_data) {
             let data = std::mem::take(&mut self.data);
             events.push(Event { id: self.last_id.clone(), event, data, retry_ms });
