@@ -3,7 +3,7 @@
 //! Invariants: a connection is either in the pool or owned by exactly one call, so a dropped call
 //! closes its socket; what lies in the pool has nothing unread and nothing half written; each idle
 //! connection has one read pending, so its end is noticed without a system call when it is taken
-//! out, and by the sweep otherwise. Bounded by host (`idle_per_host_max`) and by time (`idle_max`).
+//! out, and by the sweep otherwise. Bounded by host (`idle_per_host_max`), in all ([`IDLE_MAX`]) and by time (`idle_max`).
 //! No borrow lives across an await.
 
 use std::cell::{Cell, RefCell};
@@ -18,6 +18,8 @@ use crate::rt::{self, Deadline};
 
 /// An idle connection keeps no larger buffers than this.
 const KEPT_BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// A core keeps no more idle connections than this, of all hosts together.
+const IDLE_MAX: usize = 4096;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
 
 /// One connection with everything a call over it needs, reused from call to call.
@@ -81,6 +83,8 @@ pub(crate) struct Pool {
     hosts: RefCell<[Hosts; 2]>,
     idle_per_host_max: usize,
     idle_max: Duration,
+    /// Idle connections of all hosts.
+    count: Cell<usize>,
     is_swept: Cell<bool>,
 }
 
@@ -96,6 +100,7 @@ impl Pool {
             hosts: RefCell::default(),
             idle_per_host_max,
             idle_max,
+            count: Cell::new(0),
             is_swept: Cell::new(false),
         })
     }
@@ -107,6 +112,7 @@ impl Pool {
                 let mut hosts = self.hosts.borrow_mut();
                 hosts[usize::from(host.is_tls)].get_mut(host.name)?.pop()?
             };
+            self.count.set(self.count.get().saturating_sub(1));
             if now.saturating_duration_since(since) < self.idle_max && line.is_quiet() {
                 return Some(line);
             }
@@ -121,7 +127,8 @@ impl Pool {
         if line.request.capacity() > KEPT_BUFFER_BYTES_MAX {
             line.request = Vec::new();
         }
-        if self.idle_per_host_max == 0 || !line.is_quiet() {
+        let has_room = self.idle_per_host_max > 0 && self.count.get() < IDLE_MAX;
+        if !has_room || !line.is_quiet() {
             return;
         }
         let idle = Idle { line, since: now };
@@ -135,12 +142,13 @@ impl Pool {
             }
         }
         drop(both);
+        self.count.set(self.count.get() + 1);
         self.start_sweeping();
     }
 
     /// How many connections are idle.
     pub(crate) fn idle_count(&self) -> usize {
-        self.hosts.borrow().iter().flat_map(HashMap::values).map(Vec::len).sum()
+        self.count.get()
     }
 
     /// One task as long as there is something to sweep.
@@ -173,6 +181,7 @@ impl Pool {
             }
             hosts.retain(|_, kept| !kept.is_empty());
         }
-        both.iter().flat_map(HashMap::values).map(Vec::len).sum()
+        self.count.set(both.iter().flat_map(HashMap::values).map(Vec::len).sum());
+        self.count.get()
     }
 }

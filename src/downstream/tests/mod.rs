@@ -3,6 +3,7 @@
 mod answers;
 mod api;
 mod connections;
+mod price;
 mod requests;
 mod support;
 mod tls;
