@@ -20,8 +20,10 @@ mod raw;
 mod text;
 mod value;
 
+#[cfg(test)]
+pub(crate) use guard::tests::any_json;
 pub use guard::{Checked, guard};
-pub use raw::{Entries, Items, Kind, Raw};
+pub use raw::{Entries, Items, Kind, OwnedRaw, Raw};
 pub use text::write_string;
 pub use value::to_value;
 

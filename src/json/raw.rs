@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::text::{checked_string_end, decode};
+use super::{JsonError, guard};
 
 /// What a JSON value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +42,9 @@ impl Kind {
 pub struct Raw<'a>(&'a str);
 
 impl<'a> Raw<'a> {
+    /// `{}`, for what is absent and means an empty object.
+    pub const EMPTY_OBJECT: Self = Self("{}");
+
     /// `text` must be exactly one checked value.
     pub(super) const fn new(text: &'a str) -> Self {
         Self(text)
@@ -109,6 +113,33 @@ impl<'a> Raw<'a> {
     /// The member of an object; `None` without it and for another kind.
     pub fn get(self, key: &str) -> Option<Self> {
         self.entries().find_map(|(name, value)| (name == key).then_some(value))
+    }
+}
+
+/// One checked JSON value with its own memory, for what outlives the bytes it came in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OwnedRaw(Box<str>);
+
+impl OwnedRaw {
+    /// Checks `text` as [`guard`](super::guard) does and keeps its value.
+    ///
+    /// # Errors
+    ///
+    /// What the guard finds.
+    pub fn parse(text: &[u8]) -> Result<Self, JsonError> {
+        guard(text).map(|checked| checked.root().to_owned())
+    }
+
+    /// The value to read.
+    pub const fn as_raw(&self) -> Raw<'_> {
+        Raw(&self.0)
+    }
+}
+
+impl Raw<'_> {
+    /// A copy with its own memory.
+    pub fn to_owned(self) -> OwnedRaw {
+        OwnedRaw(self.0.into())
     }
 }
 
@@ -213,8 +244,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    use super::super::guard;
-    use super::super::guard::tests::any_json;
+    use super::super::any_json;
     use super::*;
 
     fn root(text: &str) -> Raw<'_> {
