@@ -265,7 +265,9 @@ mod tests {
         let get = Command::Get { tree: Tree::Meta, key: Vec::new(), reply: sender };
         assert!(matches!(shared.push(get), Err(StoreError::Full)));
         let mut done = Load::default();
-        taken.iter().for_each(|command| done.add(command.load()));
+        for command in &taken {
+            done.add(command.load());
+        }
         taken.clear();
         shared.take(&mut taken, done, &mut Some(Instant::now()), None);
         shared.push(behind(1)).unwrap();
@@ -306,7 +308,7 @@ mod tests {
         let (sender, _receiver) = oneshot();
         let get = Command::Get { tree: Tree::Meta, key: Vec::new(), reply: sender };
         shared.push(get).unwrap();
-        let mut flush_at = Some(Instant::now() + Duration::from_secs(60));
+        let mut flush_at = Some(Instant::now() + Duration::from_mins(1));
         shared.take(&mut taken, Load::default(), &mut flush_at, None);
         assert_eq!(taken.len(), 2);
     }
@@ -316,7 +318,7 @@ mod tests {
         let shared = shared(4, 1 << 20);
         shared.push(behind(1)).unwrap();
         shared.push(behind(1)).unwrap();
-        let mut flush_at = Some(Instant::now() + Duration::from_secs(60));
+        let mut flush_at = Some(Instant::now() + Duration::from_mins(1));
         let mut taken = Vec::new();
         shared.take(&mut taken, Load::default(), &mut flush_at, None);
         assert_eq!(taken.len(), 2);
