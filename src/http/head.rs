@@ -147,19 +147,19 @@ impl Fields {
     /// Indexes `headers`, parsed out of `whole`, in one pass.
     pub(super) fn index(&mut self, whole: &[u8], headers: &[httparse::Header<'_>]) {
         self.clear();
-        for header in headers.iter().take(HEADERS_CEILING) {
-            self.spans.push(FieldSpan {
-                name: Span::within(whole, header.name.as_bytes()),
-                value: Span::within(whole, header.value),
-            });
-            let Some(known) = Known::of(header.name.as_bytes()) else { continue };
-            let place = &mut self.places[known as usize];
-            if *place == 0 {
-                *place = self.spans.len() as u8;
-            } else {
-                self.repeated |= 1 << known as u8;
+        let (places, repeated) = (&mut self.places, &mut self.repeated);
+        let headers = headers.get(..HEADERS_CEILING).unwrap_or(headers);
+        self.spans.extend(headers.iter().zip(1_u8..).map(|(header, place)| {
+            let name = header.name.as_bytes();
+            if let Some(known) = Known::of(name) {
+                if places[known as usize] == 0 {
+                    places[known as usize] = place;
+                } else {
+                    *repeated |= 1 << known as u8;
+                }
             }
-        }
+            FieldSpan { name: Span::within(whole, name), value: Span::within(whole, header.value) }
+        }));
     }
 
     /// Forgets all fields; the memory stays unless it is out of the ordinary.
@@ -229,6 +229,14 @@ pub(super) fn list_members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Whether the connection outlives this message (RFC 9112 section 9.3): `close` always wins.
 pub(super) fn keeps_alive(fields: &Fields, whole: &[u8], is_http_10: bool) -> bool {
+    // Nearly all heads: the field once, with one option.
+    if !fields.is_repeated(Known::Connection) {
+        match fields.value(Known::Connection, whole) {
+            None => return !is_http_10,
+            Some(value) if value.eq_ignore_ascii_case(b"keep-alive") => return true,
+            Some(_) => {}
+        }
+    }
     let mut keep = !is_http_10;
     for value in fields.values(Known::Connection, whole) {
         for option in list_members(value) {

@@ -111,23 +111,40 @@ impl Known {
 /// bytes would cost more than parsing them.
 #[inline]
 fn is_name(name: &[u8], lower: &[u8]) -> bool {
-    if let (Some(name_end), Some(lower_end)) = (name.last_chunk::<8>(), lower.last_chunk::<8>()) {
-        let mut eights = name.chunks_exact(8).zip(lower.chunks_exact(8));
-        return is_same_eight(*name_end, *lower_end)
-            && eights.all(|(name, lower)| match (name.try_into(), lower.try_into()) {
-                (Ok(name), Ok(lower)) => is_same_eight(name, lower),
-                _ => false,
-            });
+    let (Some(name_end), Some(lower_end)) = (name.last_chunk::<8>(), lower.last_chunk::<8>())
+    else {
+        return is_short_name(name, lower);
+    };
+    let mut difference = differing_bits(*name_end, *lower_end);
+    let (mut name, mut lower) = (name, lower);
+    while let (Some((name_eight, name_rest)), Some((lower_eight, lower_rest))) =
+        (name.split_first_chunk::<8>(), lower.split_first_chunk::<8>())
+    {
+        difference |= differing_bits(*name_eight, *lower_eight);
+        (name, lower) = (name_rest, lower_rest);
     }
-    name.eq_ignore_ascii_case(lower)
+    difference == 0
 }
 
-/// Compares eight bytes. Only where `lower` has a letter (bit 0x40) is the case bit of `name` let go.
+/// The same for names of four to seven bytes: both ends make eight.
 #[inline]
-fn is_same_eight(name: [u8; 8], lower: [u8; 8]) -> bool {
+fn is_short_name(name: &[u8], lower: &[u8]) -> bool {
+    let ends = |text: &[u8]| {
+        let (first, last) = (*text.first_chunk::<4>()?, *text.last_chunk::<4>()?);
+        Some([first[0], first[1], first[2], first[3], last[0], last[1], last[2], last[3]])
+    };
+    match (ends(name), ends(lower)) {
+        (Some(name), Some(lower)) => differing_bits(name, lower) == 0,
+        _ => false,
+    }
+}
+
+/// Where eight bytes differ. Only where `lower` has a letter (bit 0x40) is the case bit of `name` let go.
+#[inline]
+fn differing_bits(name: [u8; 8], lower: [u8; 8]) -> u64 {
     let (name, lower) = (u64::from_ne_bytes(name), u64::from_ne_bytes(lower));
     let letters = (lower & 0x4040_4040_4040_4040) >> 1;
-    name | letters == lower
+    (name | letters) ^ lower
 }
 
 #[cfg(test)]

@@ -119,35 +119,43 @@ pub fn host_of_origin(value: &[u8]) -> Option<&str> {
 /// Reads `name[:port]`, the value of a Host field. Names are letters, digits and `-._~`: no user, no
 /// list, no percent-encoding, which different readers would read differently.
 pub fn host_and_port(value: &[u8]) -> Option<HostPort<'_>> {
-    let text = std::str::from_utf8(value).ok()?;
-    let (host, port) = if text.starts_with('[') {
-        let (host, rest) = text.split_at(text.find(']')? + 1);
-        ipv6(host)?;
-        match rest.strip_prefix(':') {
-            None if rest.is_empty() => (host, None),
-            None => return None,
-            port => (host, port),
-        }
+    let (host, port) = split_host(value)?;
+    Some(HostPort { host: std::str::from_utf8(host).ok()?, port })
+}
+
+/// Whether [`host_and_port`] reads `value`. Every request asks; only some need the parts.
+pub(super) fn is_host_and_port(value: &[u8]) -> bool {
+    split_host(value).is_some()
+}
+
+fn split_host(value: &[u8]) -> Option<(&[u8], Option<u16>)> {
+    let end = if value.first() == Some(&b'[') {
+        let end = value.iter().position(|byte| *byte == b']')? + 1;
+        ipv6(std::str::from_utf8(&value[..end]).ok()?)?;
+        end
     } else {
         let is_name_byte =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-        let end = text.bytes().position(|byte| !is_name_byte(byte)).unwrap_or(text.len());
-        // The byte at `end` is none of a name: only the colon before a port may follow.
-        match (&text[..end], text[end..].strip_prefix(':')) {
-            ("", _) => return None,
-            (host, None) if end == text.len() => (host, None),
-            (_, None) => return None,
-            (host, port) => (host, port),
-        }
+        value.iter().position(|byte| !is_name_byte(*byte)).unwrap_or(value.len())
     };
-    let port = match port {
-        None => None,
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            Some(digits.parse().ok()?)
-        }
-        Some(_) => return None,
-    };
-    Some(HostPort { host, port })
+    let (host, rest) = value.split_at(end);
+    match rest {
+        _ if host.is_empty() => None,
+        [] => Some((host, None)),
+        [b':', digits @ ..] => Some((host, Some(port(digits)?))),
+        _ => None,
+    }
+}
+
+/// A port: digits only, at least one.
+fn port(digits: &[u8]) -> Option<u16> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u16, |port, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        port.checked_mul(10)?.checked_add(u16::from(digit))
+    })
 }
 
 fn default_port(scheme: &str) -> u16 {

@@ -10,7 +10,7 @@ use super::{
     body::{Announced, Body, Framed, announced},
     buffer::MessageBuffer,
     head::{self, Fields, HeadScan, Scanned, Span},
-    origin::host_and_port,
+    origin::is_host_and_port,
 };
 
 /// A request method. Methods are case-sensitive: `get` is [`Method::Other`].
@@ -131,7 +131,7 @@ impl Index {
             return Err(HttpError::HostRepeated);
         }
         match self.fields.value(Known::Host, head) {
-            Some(host) if host_and_port(host).is_some() => Ok(Some(host)),
+            Some(host) if is_host_and_port(host) => Ok(Some(host)),
             Some(_) => Err(HttpError::Host),
             None if self.is_http_10 => Ok(None),
             None => Err(HttpError::HostMissing),
