@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use crate::http::{self, Known, ResponseReader};
 use crate::json;
 use crate::mapping::ResponsePlan;
+use crate::mcp::ToolOutcome;
 
 use super::content::{Codings, ContentError};
 use super::error::CallError;
@@ -23,15 +24,13 @@ pub(crate) struct Head<'a> {
     pub(crate) failure: Option<Box<FailureHead>>,
 }
 
-/// What a tool's call came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// JSON, already in the words of the tool.
-    Json(Vec<u8>),
-    /// Text to be read as it is.
-    Text(String),
-    /// The API said no.
-    Failure(String),
+/// JSON, already in the words of the tool.
+pub(crate) fn structured(json: Vec<u8>) -> ToolOutcome {
+    ToolOutcome::Success { structured_json: Some(json), text: None }
+}
+
+fn plain(text: String) -> ToolOutcome {
+    ToolOutcome::Success { structured_json: None, text: Some(text) }
 }
 
 impl<'a> Head<'a> {
@@ -66,34 +65,30 @@ impl<'a> Head<'a> {
         body: Result<&[u8], ContentError>,
         plan: &ResponsePlan,
         asked: Asked<'_>,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<ToolOutcome, CallError> {
         let content_type = self.content_type.as_deref();
         if let Some(failure) = &self.failure {
-            return Ok(Outcome::Failure(failed(failure, content_type, body, asked)));
+            return Ok(ToolOutcome::Failure { text: failed(failure, content_type, body, asked) });
         }
         let connection = || asked.connection.to_owned();
         let body =
             body.map_err(|source| CallError::Content { connection: connection(), source })?;
         if body.is_empty() {
-            return Ok(Outcome::Text(done(self.status)));
+            return Ok(plain(done(self.status)));
         }
         let media = Media::of(content_type, body);
         match &media {
             Media::Json => match json::guard(unmarked(body)) {
-                Ok(checked) => Ok(Outcome::Json(plan.translate(checked.root()))),
+                Ok(checked) => Ok(structured(plan.translate(checked.root()))),
                 // Nobody said that it is JSON; it only began like it.
-                Err(_) if content_type.is_none() => {
-                    Ok(Outcome::Text(text_of(&media, body).into_owned()))
-                }
+                Err(_) if content_type.is_none() => Ok(plain(text_of(&media, body).into_owned())),
                 Err(source) => {
                     let status = self.status;
                     Err(CallError::Json { connection: connection(), status, source })
                 }
             },
-            Media::Html | Media::Text { .. } => {
-                Ok(Outcome::Text(text_of(&media, body).into_owned()))
-            }
-            Media::Binary { name } => Ok(Outcome::Text(format!(
+            Media::Html | Media::Text { .. } => Ok(plain(text_of(&media, body).into_owned())),
+            Media::Binary { name } => Ok(plain(format!(
                 "HTTP {}: the API answered with {} bytes of {name}, which cannot be shown as text.",
                 self.status,
                 body.len()

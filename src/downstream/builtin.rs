@@ -11,8 +11,9 @@ use crate::catalog::{
     BuiltinTool, ClientApplicationId, RuntimeStatus, SessionList, TenantId, ToolSummary,
     ToolSummaryList, View,
 };
+use crate::mcp::ToolOutcome;
 
-use super::answer::Outcome;
+use super::answer::structured;
 use super::failure::cut;
 
 /// How many sessions or tools one answer lists.
@@ -38,7 +39,7 @@ pub trait Appliance {
 }
 
 /// Answers a call of `tool` by the client application of `view`.
-pub fn run_builtin(tool: BuiltinTool, appliance: &dyn Appliance, view: &View) -> Outcome {
+pub fn run_builtin(tool: BuiltinTool, appliance: &dyn Appliance, view: &View) -> ToolOutcome {
     let scope = Scope { tenant: &view.tenant, client_application: &view.client_application };
     match tool {
         BuiltinTool::RuntimeStatus => json(&appliance.status(scope)),
@@ -47,11 +48,13 @@ pub fn run_builtin(tool: BuiltinTool, appliance: &dyn Appliance, view: &View) ->
     }
 }
 
-fn json(result: &impl Serialize) -> Outcome {
+fn json(result: &impl Serialize) -> ToolOutcome {
     match serde_json::to_vec(result) {
-        Ok(json) => Outcome::Json(json),
+        Ok(json) => structured(json),
         // Cannot happen with these types; an answer all the same.
-        Err(error) => Outcome::Failure(format!("The result could not be written: {error}")),
+        Err(error) => {
+            ToolOutcome::Failure { text: format!("The result could not be written: {error}") }
+        }
     }
 }
 
@@ -147,7 +150,9 @@ mod tests {
 
     fn answer(tool: BuiltinTool, appliance: &Sample) -> serde_json::Value {
         match run_builtin(tool, appliance, &view()) {
-            Outcome::Json(json) => serde_json::from_slice(&json).unwrap(),
+            ToolOutcome::Success { structured_json: Some(json), .. } => {
+                serde_json::from_slice(&json).unwrap()
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -66,7 +66,7 @@ impl<'a> Call<'a> {
             connection_headers: &self.connection.headers,
             mapped_headers: &self.request.headers,
             correlation_id: self.correlation_id,
-            content_type: self.request.content_type,
+            content_type: self.request.content_type.as_deref(),
             body: self.request.body.as_deref(),
         }
     }
@@ -94,7 +94,7 @@ impl<'a> Call<'a> {
             Broken::Closed { answering, is_unsent } => {
                 CallError::Closed { connection, answering, repeatable: repeatable || is_unsent }
             }
-            Broken::Http(error) => CallError::Refused { connection, reason: error.to_string() },
+            Broken::Http(error) => CallError::Refused { connection, reason: error },
         }
     }
 

@@ -6,6 +6,9 @@
 
 use thiserror::Error;
 
+use crate::http::{HeadRefused, HttpError};
+use crate::telemetry::DownstreamLabel;
+
 use super::content::ContentError;
 
 /// Whose fault a failed call is.
@@ -63,7 +66,7 @@ pub enum CallError {
         /// The connection.
         connection: String,
         /// What is wrong with it.
-        reason: String,
+        reason: HttpError,
     },
     /// The body's content encoding cannot be undone.
     #[error("the answer of the API behind connection \"{connection}\" cannot be decoded: {source}")]
@@ -75,7 +78,8 @@ pub enum CallError {
     },
     /// The body is declared as JSON and is not, or not safely so.
     #[error(
-        "HTTP {status} from the API behind connection \"{connection}\", but its body is unusable: {source}"
+        "HTTP {status} from the API behind connection \"{connection}\", \
+         but its body is unusable: {source}"
     )]
     Json {
         /// The connection.
@@ -89,7 +93,7 @@ pub enum CallError {
     #[error("the request cannot be sent: {reason}")]
     Unsendable {
         /// Why.
-        reason: crate::http::HeadRefused,
+        reason: HeadRefused,
     },
     /// The tool is no REST tool: a mistake of this program.
     #[error("this tool does not call an HTTP API")]
@@ -172,6 +176,22 @@ impl CallError {
         }
     }
 
+    /// How the call is counted.
+    pub(crate) fn label(&self) -> DownstreamLabel {
+        match self {
+            Self::Unreachable { problem: Unreachable::Blocked, .. } => DownstreamLabel::Blocked,
+            Self::Unreachable { problem: Unreachable::TimedOut, .. } | Self::TimedOut { .. } => {
+                DownstreamLabel::TimedOut
+            }
+            Self::Unreachable { .. } => DownstreamLabel::ConnectFailed,
+            Self::Refused { reason: HttpError::BodyTooLarge { .. }, .. }
+            | Self::Content { source: ContentError::TooLarge { .. }, .. } => {
+                DownstreamLabel::TooLarge
+            }
+            _ => DownstreamLabel::Broken,
+        }
+    }
+
     /// What the log should say beside the text; empty where the text says it all.
     pub fn detail(&self) -> &str {
         match self {
@@ -184,7 +204,6 @@ impl CallError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::HeadRefused;
 
     fn unreachable(problem: Unreachable) -> CallError {
         let detail = "10.0.0.7:443: refused".to_owned();

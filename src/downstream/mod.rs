@@ -20,8 +20,8 @@
 //!   limit.
 //! - Dropping a call closes its socket at once; that is what cancelling is.
 //! - A credential never shows in an outcome, an error or a log line.
-//! - An API that says no gives an [`Outcome::Failure`]; a [`CallError`] means there was no usable
-//!   answer.
+//! - An API that says no gives a failed [`ToolOutcome`](crate::mcp::ToolOutcome); a [`CallError`]
+//!   means there was no usable answer.
 //!
 //! It must not know protocols of clients, and nothing of the server above it: the server comes in
 //! as an [`Appliance`].
@@ -41,7 +41,6 @@ mod rest;
 #[cfg(test)]
 mod tests;
 
-pub use answer::Outcome;
 pub use builtin::{Appliance, LISTED_MAX, Scope, run_builtin};
 pub use content::ContentError;
 pub use error::{Awaited, Blame, CallError, Unreachable};

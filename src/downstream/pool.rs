@@ -3,8 +3,8 @@
 //! Invariants: a connection is either in the pool or owned by exactly one call, so a dropped call
 //! closes its socket; what lies in the pool has nothing unread and nothing half written; each idle
 //! connection has one read pending, so its end is noticed without a system call when it is taken
-//! out, and by the sweep otherwise. Bounded by host (`idle_per_host_max`), in all ([`IDLE_MAX`]) and by time (`idle_max`).
-//! No borrow lives across an await.
+//! out, and by the sweep otherwise. Bounded by host (`idle_per_host_max`), in all (`IDLE_MAX`) and
+//! by time (`idle_max`). No borrow lives across an await.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

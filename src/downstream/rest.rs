@@ -21,10 +21,12 @@ use std::time::{Duration, Instant};
 use crate::catalog::{CompiledConnection, CompiledTool};
 use crate::http::{Limits, Method};
 use crate::mapping::OutgoingRequest;
+use crate::mcp::ToolOutcome;
 use crate::rt::{self, ClientTls, ConnectTarget, Resolver, WorkerPool};
 use crate::settings;
+use crate::telemetry::{CoreMetrics, DownstreamLabel};
 
-use super::answer::{Head, Outcome};
+use super::answer::Head;
 use super::call::{Call, asked, host_name, problem_of, redirect, rest_parts};
 use super::content::ContentError;
 use super::egress::Egress;
@@ -64,6 +66,7 @@ pub struct RestCaller {
     workers: WorkerPool,
     extra_roots: Vec<PathBuf>,
     tls: Option<ClientTls>,
+    metrics: Arc<CoreMetrics>,
     trusts: RefCell<HashMap<Vec<PathBuf>, ClientTls>>,
 }
 
@@ -81,6 +84,7 @@ impl RestCaller {
         resolver: Resolver,
         workers: WorkerPool,
         tls: Option<ClientTls>,
+        metrics: Arc<CoreMetrics>,
     ) -> Self {
         let idle_max = Duration::from_secs(settings.idle_connection_seconds);
         Self {
@@ -99,6 +103,7 @@ impl RestCaller {
             workers,
             extra_roots: settings.extra_roots.clone(),
             tls,
+            metrics,
             trusts: RefCell::default(),
         }
     }
@@ -120,7 +125,7 @@ impl RestCaller {
         tool: &Arc<CompiledTool>,
         request: &OutgoingRequest,
         environment: &CallEnvironment<'_>,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<ToolOutcome, CallError> {
         let Some((connection, response)) = rest_parts(tool) else {
             return Err(CallError::NotRest);
         };
@@ -135,8 +140,10 @@ impl RestCaller {
             budget: self.budget(tool, connection, environment),
             host_name: &host_name,
         };
-        let shaped = self.call(&call).await;
-        if let Err(error) = &shaped {
+        let tally = Tally::start(&self.metrics, call.budget.started);
+        let outcome = self.call(&call).await;
+        tally.end(label_of(&outcome));
+        if let Err(error) = &outcome {
             tracing::info!(
                 execution_id = environment.execution_id,
                 connection = connection.id.as_str(),
@@ -144,7 +151,7 @@ impl RestCaller {
                 "downstream call failed: {error}"
             );
         }
-        shaped
+        outcome.map(|(_, outcome)| outcome)
     }
 
     fn budget(
@@ -162,7 +169,8 @@ impl RestCaller {
         }
     }
 
-    async fn call(&self, call: &Call<'_>) -> Result<Outcome, CallError> {
+    /// The status of the answer, and what it came to.
+    async fn call(&self, call: &Call<'_>) -> Result<(u16, ToolOutcome), CallError> {
         let mut target = join(&call.connection.base_path, &call.request.target);
         let mut redirects_left = match call.method {
             Method::Get | Method::Head if call.connection.follow_redirects => REDIRECTS_MAX,
@@ -178,7 +186,8 @@ impl RestCaller {
                 target = Cow::Owned(next);
                 continue;
             }
-            return self.shape(call, line, is_reusable).await;
+            let status = line.answers.status();
+            return Ok((status, self.shape(call, line, is_reusable).await?));
         }
     }
 
@@ -249,7 +258,7 @@ impl RestCaller {
         call: &Call<'_>,
         line: Box<Line>,
         is_reusable: bool,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<ToolOutcome, CallError> {
         let body = line.answers.body();
         let head = Head::of(&line.answers).map_err(|source| call.undecodable(source))?;
         let inline_max = INLINE_BYTES_MAX.min(self.decoded_bytes_max);
@@ -277,7 +286,7 @@ impl RestCaller {
         call: &Call<'_>,
         head: Head<'static>,
         body: Vec<u8>,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<ToolOutcome, CallError> {
         let tool = Arc::clone(call.tool);
         let bytes_max = self.decoded_bytes_max;
         let work = move || {
@@ -303,5 +312,37 @@ impl RestCaller {
             line.answers.consume();
             self.pool.put(call.host(), line, Instant::now());
         }
+    }
+}
+
+/// Counts a call once: by its end, or as cancelled when it was dropped before.
+struct Tally<'a> {
+    metrics: &'a CoreMetrics,
+    started: Instant,
+    label: DownstreamLabel,
+}
+
+impl<'a> Tally<'a> {
+    fn start(metrics: &'a CoreMetrics, started: Instant) -> Self {
+        Self { metrics, started, label: DownstreamLabel::Cancelled }
+    }
+
+    fn end(mut self, label: DownstreamLabel) {
+        self.label = label;
+    }
+}
+
+impl Drop for Tally<'_> {
+    fn drop(&mut self) {
+        self.metrics.downstream_call(self.label, self.started.elapsed());
+    }
+}
+
+fn label_of(outcome: &Result<(u16, ToolOutcome), CallError>) -> DownstreamLabel {
+    match outcome {
+        Ok((200..=299, _)) => DownstreamLabel::Ok,
+        Ok((400..=499, _)) => DownstreamLabel::ClientError,
+        Ok(_) => DownstreamLabel::ServerError,
+        Err(error) => error.label(),
     }
 }

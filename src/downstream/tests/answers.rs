@@ -6,8 +6,8 @@ use super::api::{Api, answer, json_answer, pause, raw_answer};
 use super::support::{
     ENVIRONMENT, call, caller_with, failure, get, gzipped, json, on_a_core, request, text, tool,
 };
-use crate::downstream::Outcome;
 use crate::downstream::error::CallError;
+use crate::mcp::ToolOutcome;
 
 #[test]
 pub(super) fn json_text_and_emptiness_are_successes() {
@@ -17,7 +17,7 @@ pub(super) fn json_text_and_emptiness_are_successes() {
         (answer("201 Created", "", b"[1]"), json("[1]")),
         (
             answer("200 OK", "Content-Type: text/plain\r\n", b"plain"),
-            Ok(Outcome::Text("plain".to_owned())),
+            Ok(ToolOutcome::Success { structured_json: None, text: Some("plain".to_owned()) }),
         ),
     ];
     for (sent, expected) in table {

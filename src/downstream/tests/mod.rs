@@ -3,6 +3,7 @@
 mod answers;
 mod api;
 mod connections;
+mod counting;
 mod price;
 mod requests;
 mod support;

@@ -10,20 +10,28 @@ use crate::rt::{self, ConnectTarget, Deadline, Resolver, WorkerPool};
 const ROUNDS: u32 = 20_000;
 const BODY: &[u8] = br#"{"customer":"c-1042","lines":[{"sku":"A-7","quantity":2,"price":1.50}]}"#;
 
-/// CPU microseconds of this thread, in user and kernel mode.
-fn cpu_us() -> u128 {
+/// CPU nanoseconds of this thread, in user and kernel mode.
+fn cpu_ns() -> u128 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    text.split(' ').next().unwrap().parse::<u128>().unwrap() / 1000
+    text.split(' ').next().unwrap().parse().unwrap()
 }
 
-async fn measured<F: Future>(what: &str, mut round: impl FnMut() -> F) {
-    let (cpu, started) = (cpu_us(), Instant::now());
-    for _ in 0..ROUNDS {
-        round().await;
+/// Prints what one round of many costs.
+struct Clock {
+    cpu_ns: u128,
+    started: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { cpu_ns: cpu_ns(), started: Instant::now() }
     }
-    let (cpu, taken) = (cpu_us() - cpu, started.elapsed().as_micros());
-    let each = |total: u128| total as f64 / f64::from(ROUNDS);
-    println!("{what}\t{:.2} us CPU\t{:.2} us", each(cpu), each(taken));
+
+    fn stop(self, what: &str) {
+        let each = |total: u128| total / u128::from(ROUNDS);
+        let (cpu, taken) = (cpu_ns() - self.cpu_ns, self.started.elapsed().as_nanos());
+        println!("{what}\t{} ns CPU\t{} ns", each(cpu), each(taken));
+    }
 }
 
 #[test]
@@ -51,7 +59,7 @@ fn the_price_of_a_call_over_a_bare_exchange() {
         let caller = caller();
         let asked = posting(BODY);
         for _ in 0..3 {
-            let (cpu, started) = (cpu_us(), Instant::now());
+            let clock = Clock::start();
             for _ in 0..ROUNDS {
                 out.extend_from_slice(&request);
                 answers.expect(Method::Post);
@@ -64,13 +72,12 @@ fn the_price_of_a_call_over_a_bare_exchange() {
                 }
                 answers.consume();
             }
-            let (cpu, taken) = (cpu_us() - cpu, started.elapsed().as_micros());
-            let each = |total: u128| total as f64 / f64::from(ROUNDS);
-            println!("bare exchange\t{:.2} us CPU\t{:.2} us", each(cpu), each(taken));
-            measured("call", || async {
+            clock.stop("bare exchange");
+            let clock = Clock::start();
+            for _ in 0..ROUNDS {
                 caller.run(&tool, &asked, &ENVIRONMENT).await.unwrap();
-            })
-            .await;
+            }
+            clock.stop("call");
         }
     });
 }

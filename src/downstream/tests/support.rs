@@ -8,10 +8,12 @@ use std::time::Duration;
 use super::api::Api;
 use crate::catalog::{CompiledTool, Snapshot, files};
 use crate::downstream::error::CallError;
-use crate::downstream::{CallEnvironment, Outcome, RestCaller};
+use crate::downstream::{CallEnvironment, RestCaller};
 use crate::mapping::OutgoingRequest;
+use crate::mcp::ToolOutcome;
 use crate::rt::{self, CoreOptions, Resolver, WorkerPool};
 use crate::settings;
+use crate::telemetry::CoreMetrics;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const ENVIRONMENT: CallEnvironment<'_> =
@@ -72,17 +74,25 @@ pub(super) fn request(method: &str, target: &str) -> OutgoingRequest {
 pub(super) fn posting(body: &[u8]) -> OutgoingRequest {
     OutgoingRequest {
         body: Some(body.to_vec()),
-        content_type: Some("application/json"),
+        content_type: Some("application/json".into()),
         ..request("POST", "/orders")
     }
 }
 
 pub(super) fn caller_with(change: impl FnOnce(&mut settings::Downstream)) -> RestCaller {
-    let mut settings = settings::Downstream { ..settings::Downstream::default() };
+    caller_counted_by(&Arc::default(), change)
+}
+
+pub(super) fn caller_counted_by(
+    metrics: &Arc<CoreMetrics>,
+    change: impl FnOnce(&mut settings::Downstream),
+) -> RestCaller {
+    let mut settings = settings::Downstream::default();
     change(&mut settings);
     let workers = WorkerPool::start(1, 64).unwrap();
     let resolver = Resolver::new(workers.clone());
-    RestCaller::new(&settings, &settings::Http::default(), resolver, workers, None)
+    let http = settings::Http::default();
+    RestCaller::new(&settings, &http, resolver, workers, None, Arc::clone(metrics))
 }
 
 pub(super) fn caller() -> RestCaller {
@@ -97,29 +107,29 @@ pub(super) fn on_a_core<T>(future: impl Future<Output = T>) -> T {
 pub(super) fn call(
     tool: &Arc<CompiledTool>,
     request: &OutgoingRequest,
-) -> Result<Outcome, CallError> {
+) -> Result<ToolOutcome, CallError> {
     on_a_core(async { caller().run(tool, request, &ENVIRONMENT).await })
 }
 
-pub(super) fn get(api: &Api) -> Result<Outcome, CallError> {
+pub(super) fn get(api: &Api) -> Result<ToolOutcome, CallError> {
     call(&tool(api, ""), &request("GET", "/x"))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "compared with what a call returns")]
-pub(super) fn json(text: &str) -> Result<Outcome, CallError> {
-    Ok(Outcome::Json(text.as_bytes().to_vec()))
+pub(super) fn json(text: &str) -> Result<ToolOutcome, CallError> {
+    Ok(ToolOutcome::Success { structured_json: Some(text.as_bytes().to_vec()), text: None })
 }
 
-pub(super) fn failure(outcome: Result<Outcome, CallError>) -> String {
+pub(super) fn failure(outcome: Result<ToolOutcome, CallError>) -> String {
     match outcome {
-        Ok(Outcome::Failure(text)) => text,
+        Ok(ToolOutcome::Failure { text }) => text,
         other => panic!("{other:?}"),
     }
 }
 
-pub(super) fn text(outcome: Result<Outcome, CallError>) -> String {
+pub(super) fn text(outcome: Result<ToolOutcome, CallError>) -> String {
     match outcome {
-        Ok(Outcome::Text(text)) => text,
+        Ok(ToolOutcome::Success { structured_json: None, text: Some(text) }) => text,
         other => panic!("{other:?}"),
     }
 }
