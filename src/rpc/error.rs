@@ -20,6 +20,8 @@ pub mod code {
     pub const SERVER: i32 = -32000;
     /// The session is unknown, expired or somebody else's.
     pub const SESSION_NOT_FOUND: i32 = -32001;
+    /// The client cancelled the request; MCP wants no answer then, HTTP does.
+    pub const REQUEST_CANCELLED: i32 = -32800;
     /// No such resource (revisions before 2026-07-28).
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
 }

@@ -3,15 +3,19 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use super::SessionKey;
 use super::activity::{Activity, CallHandle, CallRefused, TooManyStreams};
 use super::record::SessionRecord;
+use super::revision::Revision;
 use super::tenants::TenantSessions;
 use crate::streams::StreamId;
+
+/// How soon a refused client has to ask again to insist.
+const INSISTING_MS_MAX: u64 = 30_000;
 
 /// A session that some core works with. Shared by reference; what changes are counters and the
 /// short-locked activity. Its record is reached through `Deref`.
@@ -24,6 +28,10 @@ pub struct Session {
     /// Calls and attached streams that keep it from becoming idle.
     holds: AtomicU32,
     ended: AtomicBool,
+    /// The code of the revision, where it is negotiated after the session was opened; else 0.
+    renegotiated: AtomicU8,
+    /// When a client was last refused the standing stream because another one holds it.
+    refused_standing_ms: AtomicU64,
     pub(super) tenant: Arc<TenantSessions>,
     /// Most sessions have none for most of their time.
     activity: Mutex<Option<Box<Activity>>>,
@@ -62,6 +70,8 @@ impl Session {
             stored_ms: AtomicU64::new(seen_ms),
             holds: AtomicU32::new(0),
             ended: AtomicBool::new(false),
+            renegotiated: AtomicU8::new(0),
+            refused_standing_ms: AtomicU64::new(0),
             tenant,
             activity: Mutex::new(None),
         })
@@ -90,6 +100,26 @@ impl Session {
     /// The store did not take a row: it is due again.
     pub fn row_was_lost(&self) {
         self.stored_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// The revision it speaks: that of its record, or what was negotiated since.
+    pub fn revision(&self) -> Revision {
+        let code = self.renegotiated.load(Ordering::Relaxed);
+        Revision::from_code(code).unwrap_or_else(|| self.record.revision())
+    }
+
+    /// Notes a revision that was negotiated after the session was opened, as HTTP+SSE does. It is
+    /// not part of the row: such a session does not outlive its connection.
+    pub fn set_revision(&self, revision: Revision) {
+        self.renegotiated.store(revision.code(), Ordering::Relaxed);
+    }
+
+    /// A client asks for the standing stream that another connection holds. `true` where one was
+    /// refused it a moment ago: a client that asks again has lost the other connection, whatever
+    /// the network still says of it.
+    pub fn insists(&self, now_ms: u64) -> bool {
+        let refused_ms = self.refused_standing_ms.swap(now_ms, Ordering::Relaxed);
+        now_ms.saturating_sub(refused_ms) < INSISTING_MS_MAX
     }
 
     /// Keeps it from becoming idle: for a running call, for an attached stream.

@@ -178,6 +178,11 @@ impl SessionTable {
         Adopted::Found(Arc::clone(session.or_insert_with(|| Session::new(key, record, tenant))))
     }
 
+    /// The session of a key, whoever asks: for what the server itself does with sessions.
+    pub fn peek(&self, key: SessionKey) -> Option<Arc<Session>> {
+        self.shard(key).lock().sessions.get(&key).cloned()
+    }
+
     /// The client was seen. `true`: the caller is to write the row again, which is `idle / 8`
     /// behind. (So much of a session's idle time may be lost in a crash.)
     ///

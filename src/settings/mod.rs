@@ -33,6 +33,8 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::check::{Finding, Findings};
@@ -68,6 +70,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The admin socket: the one set, else `admin.sock` in the data directory.
+    pub fn admin_socket(&self) -> PathBuf {
+        let set = self.listen.admin_socket.clone();
+        set.unwrap_or_else(|| self.runtime.data_directory.join("admin.sock"))
+    }
+
     /// Checks ranges and settings that depend on each other. Empty: all is well.
     pub fn validate(&self) -> Vec<Finding> {
         let mut findings = Findings::default();

@@ -79,6 +79,15 @@ impl Default for StoreOptions {
     }
 }
 
+/// A batch that was not queued, given back.
+#[derive(Debug)]
+pub struct NotQueued {
+    /// Why.
+    pub error: StoreError,
+    /// The batch, untouched.
+    pub batch: Batch,
+}
+
 /// Whether writes are taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreState {
@@ -146,12 +155,14 @@ impl Store {
     ///
     /// # Errors
     /// Refused: full, too large, read-only, or stopped.
-    pub fn write_behind(&self, batch: Batch) -> Result<(), StoreError> {
-        self.handle.shared.writable()?;
+    pub fn write_behind(&self, batch: Batch) -> Result<(), NotQueued> {
+        if let Err(error) = self.handle.shared.writable() {
+            return Err(NotQueued { error, batch });
+        }
         if batch.is_empty() {
             return Ok(());
         }
-        self.handle.shared.push(Command::Behind(batch))
+        self.handle.shared.push_behind(batch).map_err(|(error, batch)| NotQueued { error, batch })
     }
 
     /// The value of `key`.

@@ -146,8 +146,23 @@ impl Shared {
         }
     }
 
+    /// Accepts a batch that nobody waits for, or gives it back.
+    pub(super) fn push_behind(&self, batch: Batch) -> Result<(), (StoreError, Batch)> {
+        let mut command = Some(Command::Behind(batch));
+        self.offer(&mut command).map_err(|error| match command {
+            Some(Command::Behind(batch)) => (error, batch),
+            _ => (error, Batch::new()),
+        })
+    }
+
     /// Accepts a command, or says why not. Never blocks for longer than the queue's lock.
     pub(super) fn push(&self, command: Command) -> Result<(), StoreError> {
+        self.offer(&mut Some(command))
+    }
+
+    /// Takes the command unless it is refused.
+    fn offer(&self, offered: &mut Option<Command>) -> Result<(), StoreError> {
+        let Some(command) = offered.as_ref() else { return Ok(()) };
         let added = command.load();
         let urgent = command.is_urgent();
         let bound = if urgent { self.bound } else { self.bound_behind };
@@ -166,7 +181,7 @@ impl Shared {
         }
         queue.load = load;
         queue.urgent += usize::from(urgent);
-        queue.commands.push(command);
+        queue.commands.extend(offered.take());
         let wake = match queue.sleep {
             Sleep::Awake => false,
             Sleep::ForAnything => true,

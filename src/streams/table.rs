@@ -279,6 +279,11 @@ impl StreamTable {
         self.streams.get(&id)?.outlet
     }
 
+    /// What opened a stream.
+    pub fn kind(&self, id: StreamId) -> Option<StreamKind> {
+        self.streams.get(&id).map(|stream| stream.kind)
+    }
+
     /// Whose stream it is.
     pub fn session(&self, id: StreamId) -> Option<SessionKey> {
         self.streams.get(&id).map(|stream| stream.session)

@@ -32,6 +32,14 @@ pub struct CoreMetrics {
     pub received_bytes: Counter,
     /// Bytes written to clients.
     pub sent_bytes: Counter,
+    /// Connections closed at once because the core carried as many as it may.
+    pub connections_refused: Counter,
+    /// Requests refused before any method was run: guards, credentials, sessions, limits.
+    pub requests_refused: Counter,
+    /// Requests that were no HTTP this server takes.
+    pub requests_malformed: Counter,
+    /// Messages another core had no room for.
+    pub messages_undelivered: Counter,
     /// Messages handed to another core.
     pub cross_core_hops: Counter,
 }

@@ -174,6 +174,14 @@ impl Page<'_, '_> {
         self.summed("connections_accepted", "Connections accepted", None, |core| {
             core.connections_accepted.value()
         })?;
+        let help = "Connections closed at once because a core carried as many as it may";
+        self.summed("connections_refused", help, None, |core| core.connections_refused.value())?;
+        let help = "Requests refused by guards, credentials, sessions or limits";
+        self.summed("requests_refused", help, None, |core| core.requests_refused.value())?;
+        let help = "Requests that were not well-formed HTTP";
+        self.summed("requests_malformed", help, None, |core| core.requests_malformed.value())?;
+        let help = "Messages between cores dropped because the other core's inbox was full";
+        self.summed("messages_undelivered", help, None, |core| core.messages_undelivered.value())?;
         self.summed("http_requests", "HTTP requests read", None, |core| {
             core.http_requests.value()
         })?;

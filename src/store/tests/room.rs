@@ -66,7 +66,10 @@ fn a_full_disk_makes_the_store_read_only_until_there_is_room() {
         .find_map(|number| {
             let batch = put(Tree::Sessions, &key(number), &[number as u8; 4000]);
             let result = if number % 2 == 0 {
-                store.write_behind(batch).map(|()| behind.push(number))
+                store
+                    .write_behind(batch)
+                    .map(|()| behind.push(number))
+                    .map_err(|refused| refused.error)
             } else {
                 store.write_blocking(batch).map(|()| written.push(number))
             };
@@ -118,7 +121,9 @@ fn the_store_stops_writing_before_the_disk_is_full() {
     let free = file_system.f_bavail * file_system.f_frsize;
     assert!(free > free_bytes_min / 2, "{free} left");
     let refused = store.write_behind(put(Tree::Sessions, b"k", b"v"));
-    assert!(matches!(refused, Err(StoreError::ReadOnly { .. })), "{refused:?}");
+    let refused = refused.expect_err("the store is read-only");
+    assert!(matches!(refused.error, StoreError::ReadOnly { .. }), "{refused:?}");
+    assert_eq!(refused.batch.len(), 1, "what was refused comes back");
     assert!(!rows(&store, Tree::Sessions).is_empty());
 
     // A restart finds the same shortage, reads, and still does not write.
