@@ -23,7 +23,7 @@ mod value;
 #[cfg(test)]
 pub(crate) use guard::tests::any_json;
 pub use guard::{Checked, guard};
-pub use raw::{Entries, Items, Kind, OwnedRaw, Raw};
+pub use raw::{Entries, Items, Kind, OwnedRaw, Raw, RawEntries};
 pub use text::write_string;
 pub use value::to_value;
 

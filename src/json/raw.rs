@@ -104,6 +104,12 @@ impl<'a> Raw<'a> {
         Entries(Walk::new(self.0, b'{'))
     }
 
+    /// The members of an object with their keys as they were written, quotes and escapes included.
+    #[inline]
+    pub fn raw_entries(self) -> RawEntries<'a> {
+        RawEntries(Walk::new(self.0, b'{'))
+    }
+
     /// The items of an array, in their order; nothing for another kind.
     #[inline]
     pub fn items(self) -> Items<'a> {
@@ -155,6 +161,19 @@ impl<'a> Iterator for Entries<'a> {
         let key = self.0.value(b'}')?;
         let value = self.0.value(b'}')?;
         Some((key.as_str()?, value))
+    }
+}
+
+/// Iterates over the members of an object. See [`Raw::raw_entries`].
+#[derive(Debug, Clone)]
+pub struct RawEntries<'a>(Walk<'a>);
+
+impl<'a> Iterator for RawEntries<'a> {
+    type Item = (Raw<'a>, Raw<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        Some((self.0.value(b'}')?, self.0.value(b'}')?))
     }
 }
 

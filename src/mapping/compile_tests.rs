@@ -18,7 +18,7 @@ GET / | X-A@header ; x-a@header | field x-a (header): another rule has the same
 POST / | a@body ; a.b@body ; a.b[*]@body | field a.b[*] (body): another rule
 POST / | a@body {"type": "string"} ; a.b@body | field a (body): the rules disagree
 POST / | a[*]@body ; a.b@body | field a.b (body): the rules disagree
-POST / | a[*]@body {"array_item_type": "string"} ; a[*].b@body | field a[*] (body): the rules disagree
+POST / | a[*]@body {"array_item_type":"string"} ; a[*].b@body | field a[*] (body): the rules
 POST / | [*].a@body ; b@body | field b (body): the rules disagree
 GET / | o@query {"type": "object"} | move it to the body
 GET / | o@query {"type": "array", "array_item_type": "object"} | move it to the body
@@ -31,11 +31,11 @@ POST / | a@body {"array_item_type": "string"} | array_item_type is set but the f
 POST / | a@body {"additional_properties": true} | the field is no object
 POST / | a@body {"type": "object", "additional_properties": 1} | no boolean or schema
 POST / | a@body {"type": "object", "constant": {}} ; a.b@body | set them on the members
-POST / | a@body {"exposed_field_name": "x"} ; b@body {"exposed_field_name": "x"} | field b (body): another
+POST / | a@body {"exposed_field_name":"x"} ; b@body {"exposed_field_name":"x"} | field b (body)
 GET / | X-A@header {"constant": "a\r\nb"} | field X-A (header): its constant or default must not
 GET /{a} | a@path {"constant": ".."} | field a (path): its constant or default must not
 GET / | a@query {"constant": null} | is not a single value
-POST / | a@body {"type": "object", "additional_properties": {"type": "x"}} | look at additional_properties
+POST / | a@body {"type":"object","additional_properties":{"type":"x"}} | look at additional_
 GET / | Host@header | field Host (header): this header belongs to the connection
 GET / | content-length@header | this header belongs to the connection
 GET / | Transfer-Encoding@header | this header belongs to the connection

@@ -147,8 +147,9 @@ fn bodies_are_nested_by_source_path() {
     assert_eq!(
         body(&sent(&plan, arguments)),
         concat!(
-            r#"{"order":{"lines":[{"sku":"A-1","tags":[1],"unit":"pcs"},{"sku":"B","unit":"pcs"}],"#,
-            r#""note":{"text":"-"},"currency":"EUR"},"priority":1.0,"source":"mcp"}"#
+            r#"{"order":{"lines":[{"sku":"A-1","tags":[1],"unit":"pcs"},"#,
+            r#"{"sku":"B","unit":"pcs"}],"note":{"text":"-"},"#,
+            r#""currency":"EUR"},"priority":1.0,"source":"mcp"}"#
         )
     );
     // Constants are always sent; a default only where its object is; `mode` only if it is given.

@@ -214,7 +214,8 @@ impl Members {
             seen.resize(self.steps.len(), false);
         }
         let mut object = ObjectWriter::open(out);
-        for (name, value) in raw.iter().flat_map(|raw| raw.entries()) {
+        for (key, value) in raw.unwrap_or(Raw::EMPTY_OBJECT).raw_entries() {
+            let name = key.as_str().unwrap_or_default();
             if let Some((index, step)) =
                 self.find(&name).and_then(|index| Some((index, self.steps.get(index)?)))
             {
@@ -223,8 +224,7 @@ impl Members {
                 }
                 step.write(value, object.member(&step.key));
             } else if unmapped == Unmapped::Keep && !self.takes_name(&name, raw) {
-                let out = object.member(&[]);
-                write_string(out, &name);
+                let out = object.member(key.text().as_bytes());
                 out.push(b':');
                 out.extend_from_slice(value.text().as_bytes());
             }
