@@ -1,7 +1,8 @@
-//! What a client accepts (RFC 9110 section 12.5.1), as far as MCP asks: JSON, an event stream, or both.
+//! What a client accepts (RFC 9110 section 12.5.1), as far as MCP asks: JSON, an event stream, or
+//! both.
 //!
-//! Lenient on purpose: real clients send every shape of this field. What cannot be read counts as not
-//! said; only a clear exclusion excludes.
+//! Lenient on purpose: real clients send every shape of this field. What cannot be read counts as
+//! not said; only a clear exclusion excludes.
 
 /// The two kinds of answer, and whether the client cared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +121,8 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Whether a parameter is `q=0`, `q=0.0` and the like. A weight that cannot be read is no exclusion.
+/// Whether a parameter is `q=0`, `q=0.0` and the like. A weight that cannot be read is no
+/// exclusion.
 fn is_zero_weight(parameter: &[u8]) -> bool {
     let parameter = parameter.trim_ascii();
     let Some(equals) = parameter.iter().position(|byte| *byte == b'=') else { return false };

@@ -116,8 +116,8 @@ impl Body {
         Self::Chunked { decoder: ChunkDecoder::new(), decoded_end: head_end }
     }
 
-    /// Reads on; `None` as long as bytes are missing. Chunked bodies are compacted as they come, so a
-    /// message never holds more memory than its payload.
+    /// Reads on; `None` as long as bytes are missing. Chunked bodies are compacted as they come,
+    /// so a message never holds more memory than its payload.
     pub(super) fn advance(
         &mut self,
         buffer: &mut MessageBuffer,
@@ -143,7 +143,7 @@ impl Body {
                 Ok(None)
             }
             Self::UntilClose => {
-                if buffer.message().len() - head_end > body_bytes_max {
+                if buffer.message().len().saturating_sub(head_end) > body_bytes_max {
                     return Err(HttpError::BodyTooLarge { limit: body_bytes_max });
                 }
                 Ok(None)

@@ -3,8 +3,8 @@
 /// Capacity an idle connection may keep; what a large body took goes back.
 const RETAINED_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes as they arrived. Positions handed out are relative to the current message, so they stay true
-/// when the buffer is compacted.
+/// Bytes as they arrived. Positions handed out are relative to the current message, so they stay
+/// true when the buffer is compacted.
 #[derive(Debug, Default)]
 pub(super) struct MessageBuffer {
     bytes: Vec<u8>,
@@ -12,8 +12,8 @@ pub(super) struct MessageBuffer {
 }
 
 impl MessageBuffer {
-    /// Where arriving bytes are to be appended. Consumed bytes are dropped first, so a message is moved
-    /// at most once, however many came before it in the same read.
+    /// Where arriving bytes are to be appended. Consumed bytes are dropped first, so a message is
+    /// moved at most once, however many came before it in the same read.
     pub(super) fn append_here(&mut self) -> &mut Vec<u8> {
         if self.start > 0 {
             self.bytes.drain(..self.start);

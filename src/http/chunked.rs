@@ -1,7 +1,8 @@
 //! The chunked transfer coding (RFC 9112 section 7.1), decoded where it stands.
 //!
-//! A state machine looks at every framing byte once; payload is moved in bulk, and not at all where it
-//! is in place already. Extensions and trailers are checked for form, bounded and dropped.
+//! A state machine looks at every framing byte once; payload is moved in bulk, and not at all
+//! where it is in place already. Extensions and trailers are checked for form, bounded and
+//! dropped.
 
 use super::{CHUNK_OVERHEAD_BYTES_MAX, HttpError, head::is_token_byte};
 
@@ -58,7 +59,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// Decodes `bytes[from..]`, moving payload down to where `from` was. Stops at the end of the body.
+    /// Decodes `bytes[from..]`, moving payload down to where `from` was. Stops at the end of the
+    /// body.
     pub(super) fn decode(
         &mut self,
         bytes: &mut [u8],
@@ -120,7 +122,8 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    /// One byte of a chunk's size, or what ends it. White space before an extension is legal to refuse.
+    /// One byte of a chunk's size, or what ends it. White space before an extension is legal to
+    /// refuse.
     fn size_byte(
         &mut self,
         digits: u8,
@@ -164,7 +167,8 @@ fn visible(byte: u8, step: Step) -> Result<Step, HttpError> {
 mod tests {
     use super::*;
 
-    /// The payload and what is left, decoded whole; checked to be the same when cut at every point.
+    /// The payload and what is left, decoded whole; checked to be the same when cut at every
+    /// point.
     fn decode(text: &[u8], limit: usize) -> Result<(Vec<u8>, Vec<u8>, bool), HttpError> {
         let whole = decode_pieces(&[text], limit);
         for cut in 0..=text.len() {

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// Why a message was refused. After one of these the connection's framing is unknown: answer, then close.
+/// Why a message was refused. After one of these the connection's framing is unknown: answer, then
+/// close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HttpError {
     /// The request line is not `METHOD target HTTP/1.x`.
@@ -89,7 +90,8 @@ pub enum HttpError {
     /// The message did not arrive in time. Reported by whoever holds the clock, never by a reader.
     #[error("the request did not arrive in time")]
     TimedOut,
-    /// The peer closed the connection before the first byte of a response: a retry is safe to consider.
+    /// The peer closed the connection before the first byte of a response: a retry is safe to
+    /// consider.
     #[error("the server closed the connection without an answer")]
     Closed,
     /// The peer closed the connection in the middle of a message.

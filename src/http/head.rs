@@ -1,7 +1,8 @@
 //! The head of a message: finding its end in linear time, and indexing its fields.
 //!
-//! [`HeadScan`] remembers where it stopped, so a head that arrives byte by byte is looked at once. It
-//! also enforces what httparse tolerates: every line must end in CRLF. Only a whole head is parsed.
+//! [`HeadScan`] remembers where it stopped, so a head that arrives byte by byte is looked at once.
+//! It also refuses what httparse lets through: a line that does not end in CRLF. Only a whole head
+//! is parsed.
 
 use std::mem::MaybeUninit;
 
@@ -86,10 +87,10 @@ pub(super) struct HeadScan {
 impl HeadScan {
     /// Looks at what was appended to `bytes`, the message so far, since the last call.
     ///
-    /// The outcome does not depend on how the bytes were cut: a limit is judged by position, never by
-    /// how much happens to be there.
+    /// The outcome does not depend on how the bytes were cut: a limit is judged by position, never
+    /// by how much happens to be there.
     pub(super) fn advance(&mut self, bytes: &[u8], limits: &Limits) -> Result<Scanned, HttpError> {
-        while let Some(offset) = memchr(b'\n', &bytes[self.scanned..]) {
+        while let Some(offset) = memchr(b'\n', bytes.get(self.scanned..).unwrap_or_default()) {
             let line_feed = self.scanned + offset;
             if let Some(refusal) = self.over_limit(line_feed, limits)? {
                 return Ok(refusal);

@@ -106,9 +106,9 @@ impl Known {
     }
 }
 
-/// Whether `name` is `lower` in any case; both have the same length, of at least four bytes. Eight bytes
-/// are compared at once, the last ones overlapping: a head has a dozen names, and a loop over their
-/// bytes would cost more than parsing them.
+/// Whether `name` is `lower` in any case; both have the same length, of at least four bytes. Eight
+/// bytes are compared at once, the last ones overlapping: a head has a dozen names, and a loop
+/// over their bytes would cost more than parsing them.
 #[inline]
 fn is_name(name: &[u8], lower: &[u8]) -> bool {
     let (Some(name_end), Some(lower_end)) = (name.last_chunk::<8>(), lower.last_chunk::<8>())
@@ -139,7 +139,8 @@ fn is_short_name(name: &[u8], lower: &[u8]) -> bool {
     }
 }
 
-/// Where eight bytes differ. Only where `lower` has a letter (bit 0x40) is the case bit of `name` let go.
+/// Where eight bytes differ. Only where `lower` has a letter (bit 0x40) is the case bit of `name`
+/// let go.
 #[inline]
 fn differing_bits(name: [u8; 8], lower: [u8; 8]) -> u64 {
     let (name, lower) = (u64::from_ne_bytes(name), u64::from_ne_bytes(lower));

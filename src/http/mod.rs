@@ -2,8 +2,8 @@
 //!
 //! Invariants worth naming:
 //!
-//! - A reader's outcome never depends on how the bytes were cut into reads, and its work is linear in
-//!   them: a head that comes byte by byte is scanned once, a chunked body is decoded in place.
+//! - A reader's outcome never depends on how the bytes were cut into reads, and its work is linear
+//!   in them: a head that comes byte by byte is scanned once, a chunked body is decoded in place.
 //! - Every length is bounded: head, fields, target, body, chunk extensions, trailers, SSE lines.
 //! - Wherever two parsers could disagree about where a message ends, the message is refused, not
 //!   guessed at. After a refusal the connection is of no more use.

@@ -1,7 +1,7 @@
 //! Comparing where a request says it comes from with where it is allowed to come from.
 //!
-//! Origins are compared as scheme, host and port (RFC 6454 section 4), with case and default ports out
-//! of the way. Nothing here decides; `server` holds the allowed list.
+//! Origins are compared as scheme, host and port (RFC 6454 section 4), with case and default ports
+//! out of the way. Nothing here decides; `server` holds the allowed list.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -15,8 +15,8 @@ pub struct HostPort<'a> {
 }
 
 impl HostPort<'_> {
-    /// Whether the host is this machine: `localhost` or a loopback address. A Host guard against DNS
-    /// rebinding asks this on loopback listeners.
+    /// Whether the host is this machine: `localhost` or a loopback address. A Host guard against
+    /// DNS rebinding asks this on loopback listeners.
     pub fn is_loopback(&self) -> bool {
         let host = self.host;
         host.eq_ignore_ascii_case("localhost")
@@ -47,8 +47,8 @@ pub enum Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    /// Reads an Origin field, or an entry of an allowed list. `None` for anything that is not exactly
-    /// one origin: paths, user names, lists.
+    /// Reads an Origin field, or an entry of an allowed list. `None` for anything that is not
+    /// exactly one origin: paths, user names, lists.
     pub fn parse(value: &'a [u8]) -> Option<Self> {
         if value == b"null" {
             return Some(Self::Null);
@@ -80,9 +80,9 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// Whether the origin is the server itself, as far as a Host field can tell: same host and port.
-    /// The scheme is not compared, for a proxy in front may have ended TLS; a Host without port stands
-    /// for the default port of the origin's scheme.
+    /// Whether the origin is the server itself, as far as a Host field can tell: same host and
+    /// port. The scheme is not compared, for a proxy in front may have ended TLS; a Host without
+    /// port stands for the default port of the origin's scheme.
     pub fn is_own(&self, host: &HostPort<'_>) -> bool {
         match self {
             Self::Null => false,
@@ -93,8 +93,8 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// Whether an entry of an allowed list lets this origin in: the same origin, `*`, or `null` for
-    /// `null`.
+    /// Whether an entry of an allowed list lets this origin in: the same origin, `*`, or `null`
+    /// for `null`.
     pub fn is_allowed_by(&self, entry: &str) -> bool {
         if entry == "*" {
             return true;
@@ -116,8 +116,8 @@ pub fn host_of_origin(value: &[u8]) -> Option<&str> {
     }
 }
 
-/// Reads `name[:port]`, the value of a Host field. Names are letters, digits and `-._~`: no user, no
-/// list, no percent-encoding, which different readers would read differently.
+/// Reads `name[:port]`, the value of a Host field. Names are letters, digits and `-._~`: no user,
+/// no list, no percent-encoding, which different readers would read differently.
 pub fn host_and_port(value: &[u8]) -> Option<HostPort<'_>> {
     let (host, port) = split_host(value)?;
     Some(HostPort { host: std::str::from_utf8(host).ok()?, port })

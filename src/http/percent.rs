@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Decodes one segment of a path. `None` where an escape is malformed, or where the bytes are no text
-/// or hold NUL: such a segment names nothing here.
+/// Decodes one segment of a path. `None` where an escape is malformed, or where the bytes are no
+/// text or hold NUL: such a segment names nothing here.
 pub fn decode_segment(segment: &str) -> Option<Cow<'_, str>> {
     let decoded = if segment.contains('%') {
         Cow::Owned(String::from_utf8(decode(segment, false)?).ok()?)
@@ -13,8 +13,9 @@ pub fn decode_segment(segment: &str) -> Option<Cow<'_, str>> {
     (!decoded.contains('\0')).then_some(decoded)
 }
 
-/// The pairs of a query, decoded as a form is: `+` stands for a space, a name without `=` has an empty
-/// value. Malformed escapes stay as they are and broken text is replaced: a query is never refused.
+/// The pairs of a query, decoded as a form is: `+` stands for a space, a name without `=` has an
+/// empty value. Malformed escapes stay as they are and broken text is replaced: a query is never
+/// refused.
 pub fn query_pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -30,7 +31,8 @@ fn decode_form(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Decodes escapes. In a form, `+` is a space and a malformed escape is itself; elsewhere it is `None`.
+/// Decodes escapes. In a form, `+` is a space and a malformed escape is itself; elsewhere it is
+/// `None`.
 fn decode(text: &str, is_form: bool) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -107,7 +109,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_and_encoded_text_comes_back(text in any::<String>()) {
-            prop_assert_eq!(query_pairs(&text).count(), text.split('&').filter(|p| !p.is_empty()).count());
+            let pairs = text.split('&').filter(|pair| !pair.is_empty()).count();
+            prop_assert_eq!(query_pairs(&text).count(), pairs);
             let escapes: Vec<String> = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
             let encoded = escapes.concat();
             let decoded = decode_segment(&encoded);

@@ -179,7 +179,8 @@ impl Index {
         Ok(())
     }
 
-    /// Whether the client waits for `100 Continue`. An HTTP/1.0 client cannot (RFC 9110 section 10.1.1).
+    /// Whether the client waits for `100 Continue`. An HTTP/1.0 client cannot (RFC 9110 section
+    /// 10.1.1).
     fn expectation(&self, head: &[u8]) -> Result<bool, HttpError> {
         if self.is_http_10 {
             return Ok(false);
@@ -343,8 +344,8 @@ impl State {
 
 /// Reads the requests of one connection, one after the other, out of one buffer.
 ///
-/// Bytes go in through [`buffer`](Self::buffer), [`poll`](Self::poll) says whether a request is there,
-/// [`consume`](Self::consume) makes way for the next. Bodies stay where they arrived.
+/// Bytes go in through [`buffer`](Self::buffer), [`poll`](Self::poll) says whether a request is
+/// there, [`consume`](Self::consume) makes way for the next. Bodies stay where they arrived.
 #[derive(Debug)]
 pub struct RequestReader {
     limits: Limits,
@@ -364,8 +365,8 @@ impl RequestReader {
         }
     }
 
-    /// Where arriving bytes are to be appended; what is in there already must stay. Allowed at any time,
-    /// also while a request is ready: it and all its positions stay true.
+    /// Where arriving bytes are to be appended; what is in there already must stay. Allowed at any
+    /// time, also while a request is ready: it and all its positions stay true.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.append_here()
     }
@@ -411,7 +412,8 @@ impl RequestReader {
             let message = self.buffer.message();
             match message.first() {
                 None => return Ok(false),
-                // Another protocol (TLS, as a rule) would otherwise be waited on until the timeout.
+                // Another protocol (TLS, as a rule) would otherwise be waited on until the
+                // timeout.
                 Some(first) if !head::is_token_byte(*first) && !b"\r\n".contains(first) => {
                     return Err(HttpError::RequestLine);
                 }
@@ -443,8 +445,8 @@ impl RequestReader {
         }
     }
 
-    /// The request, once [`poll`](Self::poll) said it is ready; before that, a view without body of
-    /// whatever head was read last.
+    /// The request, once [`poll`](Self::poll) said it is ready; before that, a view without body
+    /// of whatever head was read last.
     pub fn request(&self) -> RequestView<'_> {
         let message = self.buffer.message();
         let head = message.get(..self.index.head_bytes).unwrap_or_default();

@@ -32,8 +32,8 @@ enum State {
     Failed(HttpError),
 }
 
-/// Reads the responses of one connection. One request is out at a time; [`expect`](Self::expect) names it
-/// before its first byte is sent.
+/// Reads the responses of one connection. One request is out at a time; [`expect`](Self::expect)
+/// names it before its first byte is sent.
 pub struct ResponseReader {
     limits: Limits,
     buffer: MessageBuffer,
@@ -65,8 +65,8 @@ impl ResponseReader {
         self.buffer.append_here()
     }
 
-    /// A request with this method goes out: its response is next. Bytes that are there already make the
-    /// connection unusable, for they answer nothing.
+    /// A request with this method goes out: its response is next. Bytes that are there already
+    /// make the connection unusable, for they answer nothing.
     pub fn expect(&mut self, request_method: Method) {
         self.request_method = request_method;
         self.state = match self.state {
@@ -85,7 +85,8 @@ impl ResponseReader {
         outcome
     }
 
-    /// The server closed its side. Ends a body that lasts until then; anywhere else a message is cut.
+    /// The server closed its side. Ends a body that lasts until then; anywhere else a message is
+    /// cut.
     pub fn end_of_stream(&mut self) -> Result<ResponseProgress, HttpError> {
         let progress = self.poll()?;
         if progress == ResponseProgress::Ready {
@@ -255,7 +256,8 @@ impl ResponseReader {
         matches!(self.state, State::Body(_))
     }
 
-    /// Whether no request is out and nothing is buffered: only such a connection may be used again.
+    /// Whether no request is out and nothing is buffered: only such a connection may be used
+    /// again.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle) && self.buffer.is_empty()
     }

@@ -1,7 +1,7 @@
 //! Heads and chunks, appended to an outgoing buffer.
 //!
-//! Nothing is formatted: every part is one append. A field that could break out of its line is never
-//! written.
+//! Nothing is formatted: every part is one append. A field that could break out of its line is
+//! never written.
 
 use thiserror::Error;
 
@@ -39,7 +39,8 @@ pub enum HeadRefused {
     /// A field's name is not a token, or its value holds a line break or another control byte.
     #[error("header field {position} has a malformed name, or a control byte in its value")]
     Header {
-        /// Which of the given fields, counted from 0. Its text may be a secret and is not repeated.
+        /// Which of the given fields, counted from 0. Its text may be a secret and is not
+        /// repeated.
         position: usize,
     },
 }
@@ -47,8 +48,8 @@ pub enum HeadRefused {
 /// Appends the head of a response. `date` is a ready IMF-fixdate, or empty for none.
 ///
 /// A field that is malformed or would break its line is left out; how many were comes back.
-/// `connection: close` is written where `keep_alive` is false. An HTTP/1.0 client that is to keep its
-/// connection must be told so by a `connection: keep-alive` among `headers`.
+/// `connection: close` is written where `keep_alive` is false. An HTTP/1.0 client that is to keep
+/// its connection must be told so by a `connection: keep-alive` among `headers`.
 pub fn write_response_head(
     out: &mut Vec<u8>,
     status: u16,
@@ -81,8 +82,8 @@ pub fn write_response_head(
     refused
 }
 
-/// Appends the head of a request, Host first. Where anything in it is malformed, nothing is written: a
-/// request without one of its fields would be another request.
+/// Appends the head of a request, Host first. Where anything in it is malformed, nothing is
+/// written: a request without one of its fields would be another request.
 pub fn write_request_head<'a>(
     out: &mut Vec<u8>,
     method: &str,
@@ -135,8 +136,8 @@ fn is_field_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_token_byte)
 }
 
-/// Whether `value` stays in its line. Written without branches, so that the compiler can look at many
-/// bytes at once.
+/// Whether `value` stays in its line. Written without branches, so that the compiler can look at
+/// many bytes at once.
 fn is_field_value(value: &str) -> bool {
     let is_control = |byte: u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;
     !value.bytes().fold(false, |found, byte| found | is_control(byte))
@@ -155,7 +156,8 @@ fn end_of_head(out: &mut Vec<u8>, body: BodyLength) {
     }
 }
 
-/// Appends `bytes` as one chunk. Nothing is written for no bytes: an empty chunk would end the body.
+/// Appends `bytes` as one chunk. Nothing is written for no bytes: an empty chunk would end the
+/// body.
 pub fn chunk(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     if bytes.is_empty() {
@@ -298,7 +300,8 @@ mod tests {
         };
         assert_eq!(
             write("POST", "/a?b=c", "api.test:8080").unwrap(),
-            "POST /a?b=c HTTP/1.1\r\nhost: api.test:8080\r\naccept: */*\r\ncontent-length: 2\r\n\r\n"
+            "POST /a?b=c HTTP/1.1\r\nhost: api.test:8080\r\naccept: */*\r\n\
+             content-length: 2\r\n\r\n"
         );
         assert_eq!(write("PO ST", "/", "h"), Err(HeadRefused::Method));
         assert_eq!(write("", "/", "h"), Err(HeadRefused::Method));

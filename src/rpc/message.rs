@@ -64,8 +64,8 @@ pub enum Incoming<'a> {
 ///
 /// # Errors
 ///
-/// -32700 for what does not pass the JSON guard; -32600 for what is no message, for an empty batch and
-/// for one of more than [`BATCH_ENTRIES_MAX`] entries.
+/// -32700 for what does not pass the JSON guard; -32600 for what is no message, for an empty batch
+/// and for one of more than [`BATCH_ENTRIES_MAX`] entries.
 pub fn parse(bytes: &[u8]) -> Result<Incoming<'_>, RpcError> {
     let root = guard(bytes)?.root();
     if root.kind() != Kind::Array {
@@ -349,6 +349,12 @@ mod tests {
         assert_eq!(refused(&batch(BATCH_ENTRIES_MAX + 1)).code, code::INVALID_REQUEST);
     }
 
+    /// Texts that are nearly messages.
+    const PIECES: &str = concat!(
+        r#"(\{|\}|\[|\]|,|:|"jsonrpc":"2.0"|"id":1|"method":"x"|"params":|"#,
+        r#""result":|"error":|null|\{\}){0,14}"#
+    );
+
     proptest! {
         #[test]
         fn noise_never_panics(noise in proptest::collection::vec(any::<u8>(), 0..200)) {
@@ -357,14 +363,14 @@ mod tests {
 
         #[test]
         fn a_cut_message_is_a_parse_error(cut in any::<prop::sample::Index>()) {
-            let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":[1,"\u00e9"]}}"#;
+            let text = r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[1,"\u00e9"]}}"#;
             let cut = cut.index(text.len());
             prop_assert_eq!(parse(&text.as_bytes()[..cut]).unwrap_err().code, code::PARSE_ERROR);
         }
 
         #[test]
         fn pieces_of_messages_are_read_or_refused(
-            text in r#"(\{|\}|\[|\]|,|:|"jsonrpc":"2.0"|"id":1|"method":"x"|"params":|"result":|"error":|null|\{\}){0,14}"#,
+            text in PIECES,
         ) {
             if let Err(error) = parse(text.as_bytes()) {
                 prop_assert!(matches!(error.code, code::PARSE_ERROR | code::INVALID_REQUEST));

@@ -3,12 +3,14 @@
 //! Invariants worth naming:
 //!
 //! - An id leaves as it came, to the byte: an integer no i64 can hold, an escape in a string.
-//! - Nothing is read that did not pass [`json::guard`](crate::json::guard); duplicate keys are refused
-//!   there, so a message cannot mean two things.
+//! - Nothing is read that did not pass [`json::guard`](crate::json::guard); duplicate keys are
+//!   refused there, so a message cannot mean two things.
 //! - A single request is read in one pass over its members, without allocating.
-//! - What a client sends decides nothing about memory beyond its own bytes: ids and batches are bounded.
+//! - What a client sends decides nothing about memory beyond its own bytes: ids and batches are
+//!   bounded.
 //!
-//! This room knows no method names and no transport. Which revision allows batches is for `mcp` to say.
+//! This room knows no method names and no transport. Which revision allows batches is for `mcp` to
+//! say.
 
 mod error;
 mod id;

@@ -70,8 +70,8 @@ impl Reply {
         Self { id: None, body: Err(error) }
     }
 
-    /// How many bytes [`write`](Self::write) appends. For a result this adds four numbers; an error,
-    /// which is rare and small, is written out to be measured.
+    /// How many bytes [`write`](Self::write) appends. For a result this adds four numbers; an
+    /// error, which is rare and small, is written out to be measured.
     #[expect(clippy::len_without_is_empty, reason = "an answer is never empty")]
     pub fn len(&self) -> usize {
         let id = self.id.as_ref().map_or(0, |id| ID.len() + id.as_bytes().len() + 1);
@@ -113,8 +113,8 @@ pub fn batch_len(replies: &[Reply]) -> usize {
     replies.iter().map(Reply::len).sum::<usize>() + replies.len().saturating_sub(1) + 2
 }
 
-/// Appends the answers to a batch as one array. Where nothing is owed an answer, nothing must be sent:
-/// the standard knows no empty array of answers.
+/// Appends the answers to a batch as one array. Where nothing is owed an answer, nothing must be
+/// sent: the standard knows no empty array of answers.
 pub fn write_batch(out: &mut Vec<u8>, replies: &[Reply]) {
     out.push(b'[');
     for (position, reply) in replies.iter().enumerate() {
@@ -175,9 +175,9 @@ mod tests {
             ),
             (
                 Reply::without_id(
-                    RpcError::new(code::RESOURCE_NOT_FOUND, "no \"x\"\n").with_data("{\"uri\":1}"),
+                    RpcError::new(code::RESOURCE_NOT_FOUND, "\"x\"\n").with_data("{\"uri\":1}"),
                 ),
-                r#"{"jsonrpc":"2.0","error":{"code":-32002,"message":"no \"x\"\n","data":{"uri":1}}}"#,
+                r#"{"jsonrpc":"2.0","error":{"code":-32002,"message":"\"x\"\n","data":{"uri":1}}}"#,
             ),
         ];
         for (reply, expected) in &cases {

@@ -8,7 +8,8 @@ const LIMITS: Limits = Limits { head_bytes_max: 16 * 1024, headers_max: 8, body_
 /// Method, path, query, body and keep-alive of a request.
 type Told = (String, String, Option<String>, Vec<u8>, bool);
 
-/// What a reader made of a stream: the requests it gave, the last error, and what it was left with.
+/// What a reader made of a stream: the requests it gave, the last error, and what it was left
+/// with.
 #[derive(Debug, PartialEq, Eq)]
 struct Story {
     requests: Vec<Told>,
@@ -387,6 +388,12 @@ fn cut<'a>(bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
     pieces
 }
 
+/// Streams that are nearly requests.
+const PIECES: &str = concat!(
+    "(GET|POST| |/|HTTP/1.1|\r\n|[\r\n\0:a]|Host: a\r\n|",
+    "content-length: 1|transfer-encoding: chunked|é){0,30}"
+);
+
 proptest! {
     #[test]
     fn streams_are_the_same_however_they_are_cut(
@@ -415,7 +422,7 @@ proptest! {
 
     #[test]
     fn garbage_is_the_same_however_it_is_cut(
-        text in "(GET|POST| |/|HTTP/1.1|\r\n|[\r\n\0:a]|Host: a\r\n|content-length: 1|chunked|é){0,30}",
+        text in PIECES,
         lengths in proptest::collection::vec(1_usize..9, 1..10),
     ) {
         let whole = tell(&[text.as_bytes()]);
@@ -426,5 +433,19 @@ proptest! {
     fn noise_never_panics(noise in proptest::collection::vec(any::<u8>(), 0..300)) {
         tell(&[&noise]);
         tell(&[b"GET / HTTP/1.1\r\n", &noise]);
+    }
+}
+
+#[test]
+fn a_buffer_that_was_emptied_against_the_rules_harms_nobody() {
+    for text in ["GET / HTT", "POST / HTTP/1.1\r\nHost: a\r\ncontent-length: 9\r\n\r\nabc"] {
+        let mut reader = RequestReader::new(LIMITS);
+        reader.buffer().extend_from_slice(text.as_bytes());
+        assert_eq!(reader.poll(), Ok(Progress::NeedMore { send_continue: false }));
+        reader.buffer().clear();
+        reader.poll().ok();
+        assert_eq!(reader.request().body(), b"");
+        reader.consume();
+        reader.release_memory();
     }
 }

@@ -1,7 +1,7 @@
 //! Reading events as they arrive, cut anywhere.
 //!
-//! Every byte is looked at once. A line and an event are bounded; past a bound the stream is of no more
-//! use, for where the next event starts is known, but what was lost is not.
+//! Every byte is looked at once. A line and an event are bounded; past a bound the stream is of no
+//! more use, for where the next event starts is known, but what was lost is not.
 
 use std::fmt;
 
@@ -78,8 +78,8 @@ impl Parser {
         }
     }
 
-    /// Takes in bytes and appends the events they complete. An error is final; the events before it
-    /// are delivered. What is incomplete when the stream ends never was an event.
+    /// Takes in bytes and appends the events they complete. An error is final; the events before
+    /// it are delivered. What is incomplete when the stream ends never was an event.
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), ParserError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -204,7 +204,8 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// A number of ASCII digits only; one that is out of range is ignored like any other malformed one.
+/// A number of ASCII digits only; one that is out of range is ignored like any other malformed
+/// one.
 fn digits(value: &[u8]) -> Option<u32> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;
@@ -329,7 +330,8 @@ mod tests {
             let mut events = Vec::new();
             Parser::new(4096, 4096).feed(&out, &mut events).unwrap();
             let expected = data.replace("\r\n", "\n").replace('\r', "\n");
-            prop_assert_eq!(events, vec![event(Some(&id), Some("message"), &expected, Some(retry_ms))]);
+            let expected = event(Some(&id), Some("message"), &expected, Some(retry_ms));
+            prop_assert_eq!(events, vec![expected]);
         }
     }
 }

@@ -4,9 +4,9 @@ use memchr::memchr2;
 
 /// Appends one event.
 ///
-/// Data is split at line breaks into as many `data` lines; `Some(b"")` gives an event with empty data,
-/// `None` one that clients only take id and retry from. An id with a line break or NUL, and an event
-/// name with a line break, is left out: it could end the event early.
+/// Data is split at line breaks into as many `data` lines; `Some(b"")` gives an event with empty
+/// data, `None` one that clients only take id and retry from. An id with a line break or NUL, and
+/// an event name with a line break, is left out: it could end the event early.
 pub fn event(
     out: &mut Vec<u8>,
     id: Option<&str>,
