@@ -60,7 +60,8 @@ pub struct StoreOptions {
     pub cache_bytes: u64,
     /// With less room than this the store turns read-only; 0: only when a write fails.
     pub free_bytes_min: u64,
-    /// Commands accepted and not done.
+    /// Commands accepted and not done. An eighth of this and of the next is kept for reads and
+    /// for writes that somebody waits for.
     pub queue_max: usize,
     /// Bytes of commands accepted and not done.
     pub queue_bytes_max: usize,

@@ -92,6 +92,9 @@ pub(super) struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,
     bound: Load,
+    /// What writes that nobody waits for may use of it: a flood of them must not shut out those
+    /// who wait.
+    bound_behind: Load,
     interval: Duration,
     read_only: AtomicBool,
     state: RwLock<StoreState>,
@@ -110,6 +113,10 @@ impl Shared {
             }),
             wake: Condvar::new(),
             bound,
+            bound_behind: Load {
+                count: bound.count - bound.count / 8,
+                bytes: bound.bytes - bound.bytes / 8,
+            },
             interval,
             read_only: AtomicBool::new(false),
             state: RwLock::new(StoreState::Healthy),
@@ -142,18 +149,19 @@ impl Shared {
     /// Accepts a command, or says why not. Never blocks for longer than the queue's lock.
     pub(super) fn push(&self, command: Command) -> Result<(), StoreError> {
         let added = command.load();
-        if added.bytes > self.bound.bytes {
-            let (bytes, bytes_max) = (added.bytes, self.bound.bytes);
+        let urgent = command.is_urgent();
+        let bound = if urgent { self.bound } else { self.bound_behind };
+        if added.bytes > bound.bytes {
+            let (bytes, bytes_max) = (added.bytes, bound.bytes);
             return Err(StoreError::TooLarge { bytes, bytes_max });
         }
-        let urgent = command.is_urgent();
         let mut queue = self.queue.lock();
         if queue.closed {
             return Err(StoreError::Stopped);
         }
         let mut load = queue.load;
         load.add(added);
-        if !load.fits(self.bound) {
+        if !load.fits(bound) {
             return Err(StoreError::Full);
         }
         queue.load = load;
@@ -249,21 +257,26 @@ mod tests {
         Command::Behind(batch)
     }
 
+    fn get() -> Command {
+        // Nobody listens; the queue does not care.
+        Command::Get { tree: Tree::Meta, key: Vec::new(), reply: oneshot().0 }
+    }
+
     #[test]
     fn is_bounded_in_count() {
-        let shared = shared(3, 1 << 20);
-        for _ in 0..3 {
+        let shared = shared(8, 1 << 20);
+        for _ in 0..7 {
             shared.push(behind(1)).unwrap();
         }
         assert!(matches!(shared.push(behind(1)), Err(StoreError::Full)));
+        // Room that only those get who wait.
+        shared.push(get()).unwrap();
+        assert!(matches!(shared.push(get()), Err(StoreError::Full)));
         let (mut taken, mut flush_at) = (Vec::new(), None);
         shared.take(&mut taken, Load::default(), &mut flush_at, None);
-        assert_eq!(taken.len(), 3);
+        assert_eq!(taken.len(), 8);
         // Taken is not done: the bound holds until it is.
-        assert!(matches!(shared.push(behind(1)), Err(StoreError::Full)));
-        let (sender, _receiver) = oneshot();
-        let get = Command::Get { tree: Tree::Meta, key: Vec::new(), reply: sender };
-        assert!(matches!(shared.push(get), Err(StoreError::Full)));
+        assert!(matches!(shared.push(get()), Err(StoreError::Full)));
         let mut done = Load::default();
         for command in &taken {
             done.add(command.load());
@@ -279,7 +292,7 @@ mod tests {
         shared.push(behind(2000)).unwrap();
         assert!(matches!(shared.push(behind(2000)), Err(StoreError::Full)));
         let too_large = shared.push(behind(5000));
-        assert!(matches!(too_large, Err(StoreError::TooLarge { bytes_max: 4096, .. })));
+        assert!(matches!(too_large, Err(StoreError::TooLarge { bytes_max: 3584, .. })));
         assert!(StoreError::Full.may_retry());
     }
 
@@ -305,9 +318,7 @@ mod tests {
         assert!(flush_at.is_some());
         taken.clear();
         shared.push(behind(1)).unwrap();
-        let (sender, _receiver) = oneshot();
-        let get = Command::Get { tree: Tree::Meta, key: Vec::new(), reply: sender };
-        shared.push(get).unwrap();
+        shared.push(get()).unwrap();
         let mut flush_at = Some(Instant::now() + Duration::from_mins(1));
         shared.take(&mut taken, Load::default(), &mut flush_at, None);
         assert_eq!(taken.len(), 2);
