@@ -267,3 +267,45 @@ fn cores_share_the_table() {
     });
     assert_eq!((table.len(), table.total()), (0, 0));
 }
+
+/// `cargo test --release -- --ignored --nocapture a_request_costs`
+#[test]
+#[ignore = "a measurement"]
+fn a_request_costs() {
+    use super::super::{SessionId, SessionIds};
+    use std::hint::black_box;
+    use std::time::Instant;
+
+    let ids = SessionIds::new(&[1; 32], 0);
+    let table = SessionTable::new(LIMITS);
+    let id = ids.mint([3; 16], &alice());
+    let reservation = table.reserve("acme", 9).unwrap();
+    table.insert(reservation, id.key(), record(&table, 0));
+    let text = id.as_str().as_bytes();
+    let rounds = 200_000_u32;
+    let measure = |name: &str, work: &dyn Fn()| {
+        let started = Instant::now();
+        (0..rounds).for_each(|_| work());
+        println!("{name}: {:?}", started.elapsed() / rounds);
+    };
+    measure("parse", &|| {
+        let _ = black_box(SessionId::parse(black_box(text)));
+    });
+    measure("key", &|| {
+        let _ = black_box(id.key());
+    });
+    measure("belongs", &|| {
+        let _ = black_box(ids.belongs(&id, &alice()));
+    });
+    let key = id.key();
+    measure("find and touch", &|| {
+        let Find::Found(session) = table.find(key, &alice(), 5) else { panic!() };
+        black_box(table.touch(&session, 5));
+    });
+    let handle = CallHandle { core: 0, number: 1 };
+    let Find::Found(session) = table.find(key, &alice(), 5) else { panic!() };
+    measure("register a call", &|| {
+        let _ = black_box(session.begin_call(b"17", handle));
+        black_box(session.finish_call(handle));
+    });
+}

@@ -330,3 +330,35 @@ proptest! {
         }
     }
 }
+
+/// `cargo test --release -- --ignored --nocapture a_stream_costs`
+#[test]
+#[ignore = "a measurement"]
+fn a_stream_costs() {
+    use std::time::Instant;
+
+    let mut table = StreamTable::new(
+        PLACE,
+        StreamLimits { retained_bytes_max: 64 << 20, streams_max: 1 << 20, ..limits() },
+        1,
+    );
+    let data = vec![b'x'; 500];
+    let rounds = 200_000_u32;
+    let mut journaled = 0;
+    let started = Instant::now();
+    for round in 0..rounds {
+        let now_ms = u64::from(round / 20);
+        let id = table.open(StreamKind::Post, ALICE, b"17", now_ms).unwrap();
+        table.attach(id, ALICE, None, ONE, now_ms);
+        table.prime(id, Some(1000), now_ms);
+        table.publish(id, &data, now_ms);
+        table.finish(id, now_ms);
+        if round % 1000 == 0 {
+            journaled += table.take_chunk(now_ms).map_or(0, |sealed| sealed.bytes.len());
+            table.expire(now_ms);
+        }
+    }
+    let each = started.elapsed() / rounds;
+    println!("a whole POST stream: {each:?}, {} journaled", journaled / rounds as usize);
+    println!("retained: {} bytes in {} streams", table.retained_bytes(), table.len());
+}
