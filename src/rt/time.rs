@@ -1,0 +1,53 @@
+//! Waiting: sleeps, timeouts and races.
+//!
+//! For a timeout that is armed again and again, take a [`Deadline`](super::Deadline) instead.
+
+use std::future::Future;
+use std::time::Duration;
+
+use super::raw::Race;
+
+/// The time given to [`timeout`] passed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the time for this operation has passed")]
+pub struct Elapsed;
+
+/// Which of two futures finished first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Either<A, B> {
+    /// The first one.
+    Left(A),
+    /// The second one.
+    Right(B),
+}
+
+/// Waits for `duration`. A duration of zero is a fair yield: sockets and timers get their turn.
+pub async fn sleep(duration: Duration) {
+    monoio::time::sleep(duration).await;
+}
+
+/// Runs `future` for at most `duration`, then drops it.
+///
+/// # Errors
+///
+/// [`Elapsed`] when the time passes first.
+pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Output, Elapsed> {
+    match Race::new(future, monoio::time::sleep(duration)).await {
+        Either::Left(output) => Ok(output),
+        Either::Right(()) => Err(Elapsed),
+    }
+}
+
+/// Polls both until one is done, `first` before `second`, and drops the other.
+///
+/// Kept across rounds of a loop, a future is passed as `Pin<&mut _>`.
+pub fn race<A, B>(
+    first: A,
+    second: B,
+) -> impl Future<Output = Either<A::Output, B::Output>> + use<A, B>
+where
+    A: Future,
+    B: Future,
+{
+    Race::new(first, second)
+}
