@@ -51,7 +51,7 @@ fn bucket(nanos: u64) -> usize {
     if nanos < SUB as u64 {
         return nanos as usize;
     }
-    let shift = 63 - nanos.leading_zeros() - SUB_BITS;
+    let shift = nanos.ilog2() - SUB_BITS;
     ((shift as usize + 1) << SUB_BITS) + ((nanos >> shift) as usize & (SUB - 1))
 }
 

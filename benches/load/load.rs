@@ -58,8 +58,7 @@ pub(crate) fn run(plan: &Plan<'_>, server: &Server, api: &mut Api) -> io::Result
     let mut connections = Vec::with_capacity(plan.connections);
     // The load's connections come first, so that a slot's number is a connection's index.
     for _ in 0..plan.connections {
-        let session =
-            if plan.sessions { Exchange::new(plan.target)?.handshake()? } else { None };
+        let session = if plan.sessions { Exchange::new(plan.target)?.handshake()? } else { None };
         connections.push(Connection {
             slot: ring.add(plan.target.connect()?),
             request: Request::post(plan.target, plan.accept, session.as_deref(), plan.body),
@@ -68,8 +67,7 @@ pub(crate) fn run(plan: &Plan<'_>, server: &Server, api: &mut Api) -> io::Result
         });
     }
     api.attach(&mut ring)?;
-    let run =
-        Run { plan, api, ring, connections, next_id: FIRST_ID, latency: Histogram::new() };
+    let run = Run { plan, api, ring, connections, next_id: FIRST_ID, latency: Histogram::new() };
     run.drive(server)
 }
 

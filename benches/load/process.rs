@@ -17,7 +17,6 @@ const TICK_NANOS: u64 = 10_000_000;
 
 pub(crate) struct Server {
     child: Child,
-    pub(crate) address: SocketAddr,
 }
 
 impl Server {
@@ -40,7 +39,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(log_file.try_clone()?)
             .stderr(log_file);
-        let mut server = Self { child: command.spawn()?, address };
+        let mut server = Self { child: command.spawn()? };
         let deadline = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
         while std::net::TcpStream::connect(address).is_err() {
             let ended = server.child.try_wait()?;

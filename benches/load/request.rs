@@ -63,8 +63,7 @@ impl Request {
         body: Option<&str>,
     ) -> Self {
         let Target { address, path, key } = target;
-        let mut text =
-            format!("{verb} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n");
+        let mut text = format!("{verb} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n");
         if let Some(key) = key {
             text += &format!("Authorization: Bearer {key}\r\n");
         }

@@ -19,9 +19,15 @@ const KIND_BITS: u32 = 2;
 
 pub(crate) enum Event {
     /// So many bytes arrived; `Ring::received` has them. 0: the peer is done.
-    Received { slot: usize, bytes: usize },
+    Received {
+        slot: usize,
+        bytes: usize,
+    },
     /// A send or receive failed.
-    Failed { slot: usize, error: io::Error },
+    Failed {
+        slot: usize,
+        error: io::Error,
+    },
     Accepted(TcpStream),
 }
 
@@ -34,7 +40,7 @@ struct Slot {
 }
 
 pub(crate) struct Ring {
-    ring: IoUring,
+    kernel: IoUring,
     slots: Vec<Slot>,
     receive_bytes: usize,
     listener: Option<TcpListener>,
@@ -60,8 +66,8 @@ impl Ring {
         let mut builder = IoUring::builder();
         builder.setup_single_issuer().setup_defer_taskrun().setup_coop_taskrun();
         builder.setup_cqsize(size(connections * 4, 4096, 65_536));
-        let ring = builder.build(size(connections * 2, 64, 4096))?;
-        Ok(Self { ring, slots: Vec::new(), receive_bytes, listener: None })
+        let kernel = builder.build(size(connections * 2, 64, 4096))?;
+        Ok(Self { kernel, slots: Vec::new(), receive_bytes, listener: None })
     }
 
     pub(crate) fn add(&mut self, socket: TcpStream) -> usize {
@@ -106,10 +112,9 @@ impl Ring {
     pub(crate) fn receive(&mut self, slot: usize) {
         let Slot { socket, incoming, .. } = &mut self.slots[slot];
         let length = u32::try_from(incoming.len()).unwrap_or(0);
-        let entry =
-            opcode::Recv::new(types::Fd(socket.as_raw_fd()), incoming.as_mut_ptr(), length)
-                .build()
-                .user_data(user_data(slot, Kind::Receive));
+        let entry = opcode::Recv::new(types::Fd(socket.as_raw_fd()), incoming.as_mut_ptr(), length)
+            .build()
+            .user_data(user_data(slot, Kind::Receive));
         self.push(&entry);
     }
 
@@ -121,8 +126,8 @@ impl Ring {
     fn push(&mut self, entry: &squeue::Entry) {
         // SAFETY: the entry points into a slot's buffers, which live as long as the ring (see
         // `Slot` and `Drop`), or holds no pointer at all.
-        while unsafe { self.ring.submission().push(entry) }.is_err() {
-            if self.ring.submit().is_err() {
+        while unsafe { self.kernel.submission().push(entry) }.is_err() {
+            if self.kernel.submit().is_err() {
                 return;
             }
         }
@@ -133,7 +138,7 @@ impl Ring {
         events.clear();
         let timespec = types::Timespec::from(patience);
         let arguments = types::SubmitArgs::new().timespec(&timespec);
-        match self.ring.submitter().submit_with_args(1, &arguments) {
+        match self.kernel.submitter().submit_with_args(1, &arguments) {
             Ok(_) => {}
             Err(error)
                 if matches!(
@@ -143,7 +148,7 @@ impl Ring {
             Err(error) => return Err(error),
         }
         let mut accepted = false;
-        events.extend(self.ring.completion().filter_map(|completion: cqueue::Entry| {
+        events.extend(self.kernel.completion().filter_map(|completion: cqueue::Entry| {
             let slot = (completion.user_data() >> KIND_BITS) as usize;
             let kind = completion.user_data() & ((1 << KIND_BITS) - 1);
             let result = completion.result();

@@ -19,7 +19,7 @@ const MESSAGE: &[u8] = b"notifications/tools/list_changed";
 
 pub(crate) struct Streams {
     ring: Ring,
-    streams: Vec<Stream>,
+    open: Vec<Stream>,
     /// Resident bytes of the server before anything, with all sessions, with all streams.
     pub(crate) resident: [u64; 3],
 }
@@ -56,24 +56,21 @@ impl Streams {
         }
         let with_sessions = server.resident_bytes();
         let ring = Ring::new(count, RECEIVE_BYTES)?;
-        let mut opened = Self {
-            ring,
-            streams: Vec::with_capacity(count),
-            resident: [before, with_sessions, 0],
-        };
+        let mut opened =
+            Self { ring, open: Vec::with_capacity(count), resident: [before, with_sessions, 0] };
         let mut events = Vec::new();
         for (index, id) in ids.iter().enumerate() {
             let mut socket = target.connect()?;
             socket.write_all(Request::get(target, id.as_deref()).bytes())?;
             let slot = opened.ring.add(socket);
             opened.ring.receive(slot);
-            opened.streams.push(Stream { response: Response::new(), reached: false });
+            opened.open.push(Stream { response: Response::new(), reached: false });
             if index % BURST == BURST - 1 {
                 opened.turn(Duration::from_millis(1), &mut events, |_| {})?;
             }
         }
         let deadline = Instant::now() + Duration::from_secs(OPEN_SECONDS_MAX);
-        while opened.streams.iter().any(|stream| !stream.response.has_head()) {
+        while opened.open.iter().any(|stream| !stream.response.has_head()) {
             if Instant::now() > deadline {
                 return Err(io::Error::other("not every stream opened within 30 s"));
             }
@@ -92,12 +89,12 @@ impl Streams {
         let mut events = Vec::new();
         // What is still under way from before must not count.
         self.turn(Duration::from_millis(200), &mut events, |_| {})?;
-        self.streams.iter_mut().for_each(|stream| stream.reached = false);
+        self.open.iter_mut().for_each(|stream| stream.reached = false);
         let mut latency = Histogram::new();
         let usage = server.usage();
         let begin = Instant::now();
         trigger()?;
-        let wanted = self.streams.len() as u64;
+        let wanted = self.open.len() as u64;
         let mut all = Duration::ZERO;
         while latency.total() < wanted {
             if begin.elapsed() > Duration::from_secs(DELIVERY_SECONDS_MAX) {
@@ -131,7 +128,7 @@ impl Streams {
             let Event::Received { slot, bytes } = event else {
                 return Err(io::Error::other("a stream failed"));
             };
-            let stream = &mut self.streams[slot];
+            let stream = &mut self.open[slot];
             let progress = stream.response.push(self.ring.received(slot, bytes));
             if stream.response.has_head() && stream.response.status != 200 {
                 let status = stream.response.status;
