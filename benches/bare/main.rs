@@ -191,7 +191,8 @@ async fn event_stream(
 
 fn fan_out(shared: &Rc<Shared>) {
     let event = Arc::new(EVENT.to_vec());
-    for index in 0..shared.streams.borrow().len() {
+    let count = shared.streams.borrow().len();
+    for index in 0..count {
         let Some(mut writer) = shared.streams.borrow_mut()[index].take() else { continue };
         let (shared, event) = (Rc::clone(shared), Arc::clone(&event));
         rt::spawn(async move {

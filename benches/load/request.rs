@@ -144,7 +144,12 @@ impl<'t> Exchange<'t> {
     pub(crate) fn answer(&mut self) -> io::Result<&Response> {
         let mut piece = [0; 16 << 10];
         loop {
-            let bytes = self.stream.read(&mut piece)?;
+            let bytes = match self.stream.read(&mut piece) {
+                Ok(bytes) => bytes,
+                // The end of an earlier ring may interrupt a read that has a time limit.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
             match self.response.push(&piece[..bytes]) {
                 Progress::NeedMore => {}
                 Progress::Complete => return Ok(&self.response),
