@@ -1,0 +1,137 @@
+//! The load tool: starts Ringway and a bare server of the same runtime on one core, asks both the
+//! same from another, checks every answer, and prints one line a case. Started by `benches/run`,
+//! which builds what it needs and says what the columns mean.
+//!
+//! It speaks to loopback addresses only, and every run is bounded in time and count.
+#![expect(clippy::print_stdout, reason = "the figures are this program's output")]
+#![expect(clippy::format_push_string, reason = "texts are made before anything is measured")]
+
+mod api;
+mod cases;
+mod histogram;
+mod load;
+mod process;
+mod request;
+mod response;
+mod ring;
+mod setup;
+mod streams;
+
+use api::Api;
+use cases::{CASES, FANOUT, IDLE, Options};
+use clap::Parser;
+use setup::Setup;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// One line a case: Ringway under load, compared with a bare server on the same runtime.
+#[derive(Parser)]
+#[command(name = "benches/run")]
+struct Arguments {
+    /// The release binary of Ringway.
+    #[arg(long, hide = true)]
+    binary: Option<PathBuf>,
+    /// The bare server.
+    #[arg(long, hide = true)]
+    bare: Option<PathBuf>,
+    /// The core the servers are pinned to.
+    #[arg(long, default_value_t = 0)]
+    server_cpu: usize,
+    /// How long a measurement takes; each case takes two in a round.
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Rounds of a case; figures are their medians.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Connections, each with one request in flight.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Streams of the cases about streams.
+    #[arg(long, default_value_t = 10_000)]
+    streams: usize,
+    /// Sends requests without a session.
+    #[arg(long)]
+    sessionless: bool,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// The cases to run; all when none is named.
+    cases: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let (Some(binary), Some(bare)) = (arguments.binary, arguments.bare) else {
+        eprintln!("start this with benches/run");
+        return ExitCode::SUCCESS;
+    };
+    let options = Options {
+        seconds: arguments.seconds.clamp(0.1, 60.0),
+        rounds: arguments.rounds.clamp(1, 50),
+        connections: arguments.connections.clamp(1, 1024),
+        streams: arguments.streams.clamp(1, 50_000),
+        sessions: !arguments.sessionless,
+    };
+    let known: Vec<&str> = CASES.iter().map(|case| case.name).chain([IDLE, FANOUT]).collect();
+    if let Some(unknown) = arguments.cases.iter().find(|name| !known.contains(&name.as_str())) {
+        eprintln!("there is no case `{unknown}`; there are: {}", known.join(" "));
+        return ExitCode::from(2);
+    }
+    let wanted =
+        |name: &str| arguments.cases.is_empty() || arguments.cases.iter().any(|c| c == name);
+    match run(&binary, &bare, arguments.server_cpu, &options, wanted) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A case that fails does not end the others, but the run ends with an error.
+fn run(
+    binary: &std::path::Path,
+    bare: &std::path::Path,
+    server_cpu: usize,
+    options: &Options,
+    wanted: impl Fn(&str) -> bool,
+) -> io::Result<()> {
+    let mut api = Api::new()?;
+    let setup = Setup {
+        binary: binary.to_owned(),
+        bare: bare.to_owned(),
+        server_cpu,
+        api: api.address()?,
+        folder: tempfile::tempdir()?,
+    };
+    let mut failed = 0_usize;
+    let mut report = |name: &str, outcome: io::Result<String>| match outcome {
+        Ok(line) => println!("{line}"),
+        Err(error) => {
+            failed += 1;
+            eprintln!("{name}: {error}");
+        }
+    };
+    if CASES.iter().any(|case| wanted(case.name)) {
+        let ringway = setup.start_ringway("requests")?;
+        let bare = setup.start_bare("bare-requests", &ringway.tool_list()?)?;
+        println!("{}", cases::REQUEST_HEADER);
+        for case in CASES.iter().filter(|case| wanted(case.name)) {
+            let line = cases::requests(case, options, (&ringway, &bare), &mut api);
+            report(case.name, line);
+        }
+    }
+    if wanted(IDLE) {
+        println!("{}", cases::IDLE_HEADER);
+        report(IDLE, cases::idle(&setup, options));
+    }
+    if wanted(FANOUT) {
+        println!("{}", cases::FANOUT_HEADER);
+        report(FANOUT, cases::fanout(&setup, options));
+    }
+    if failed > 0 {
+        return Err(io::Error::other(format!("{failed} cases failed")));
+    }
+    Ok(())
+}
