@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use super::*;
 
 mod cores;
+mod messages;
+mod process;
 mod sockets;
 mod tls;
 

@@ -1,6 +1,6 @@
 //! Sockets: reads, writes, accepting, connecting.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
