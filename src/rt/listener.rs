@@ -246,7 +246,9 @@ where
                 return;
             }
         };
-        match tls_session::handshake(&mut connection, session, HANDSHAKE_WITHIN).await {
+        // Boxed, so that its size is not part of the task for the life of the connection.
+        let handshake = tls_session::handshake(&mut connection, session, HANDSHAKE_WITHIN);
+        match Box::pin(handshake).await {
             Ok(()) => handler(connection).await,
             Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
         }
