@@ -55,7 +55,7 @@ fn arguments_go_where_the_rules_say_and_answers_come_back_in_their_words() {
     let api = Api::start(move |_, talk| {
         while let Some(request) = talk.request() {
             seen.send(request).unwrap();
-            talk.say(json_answer("200 OK", "{\"order_no\":1.50,\"internal\":true}"));
+            talk.say(json_answer("200 OK", "{\"order_no\":1.50}"));
         }
     });
     let tool = declared(
