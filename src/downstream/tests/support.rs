@@ -22,6 +22,12 @@ pub(super) const ENVIRONMENT: CallEnvironment<'_> =
 
 /// A tool of kind `rest` behind a connection with these extra lines in its declaration.
 pub(super) fn tool_at(base_url: &str, connection: &str) -> Arc<CompiledTool> {
+    let anything = "method = \"GET\"\npath = \"/anything\"";
+    declared(base_url, connection, anything)
+}
+
+/// A tool with this method, path and these fields.
+pub(super) fn declared(base_url: &str, connection: &str, tool: &str) -> Arc<CompiledTool> {
     let text = format!(
         r#"
         [[tenant]]
@@ -44,8 +50,7 @@ pub(super) fn tool_at(base_url: &str, connection: &str) -> Arc<CompiledTool> {
         toolset = "shop"
         name = "anything"
         description = "Asks anything"
-        method = "GET"
-        path = "/anything"
+        {tool}
         [[assignment]]
         tenant = "acme"
         client_application = "desk"
