@@ -13,6 +13,7 @@
 //! ```
 
 pub mod catalog;
+pub mod cli;
 pub mod downstream;
 pub mod http;
 pub mod identity;

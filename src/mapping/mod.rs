@@ -1,1 +1,42 @@
-//! (to be written)
+//! From tool arguments to a request of the API, and from its answer back.
+//!
+//! An operator describes an API field by field with [`FieldRule`]s. From them come the schema that
+//! clients see ([`input_schema`]), the [`RequestPlan`] that checks arguments and places them in
+//! path, query, headers, cookies and body, and the [`ResponsePlan`] that renames the answer.
+//!
+//! Invariants worth naming:
+//!
+//! - Values travel as exact text: a number leaves with the digits it came with, a string is never
+//!   taken for a number, no field is dropped because of its name.
+//! - What a client can write never changes the form of a request: it stays inside its path
+//!   segment, its query value, its header, its cookie.
+//! - Plans are compiled once, off the cores, and are immutable; using one cannot fail.
+//! - Recursion is only over the compiled tree, at most [`SEGMENTS_MAX`] levels, and over checked
+//!   JSON, at most [`DEPTH_MAX`](crate::json::DEPTH_MAX).
+//!
+//! This room does no I/O and knows nothing of connections, credentials or MCP. Only
+//! `validator.rs` names `jsonschema`.
+
+mod error;
+mod path;
+mod placement;
+mod repair;
+mod request;
+mod response;
+mod rule;
+mod schema;
+mod shape;
+mod translate;
+mod validator;
+
+pub use error::{FieldProblem, InvalidArguments, MappingError};
+pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment};
+pub use request::{Arguments, OutgoingRequest, RequestPlan};
+pub use response::ResponsePlan;
+pub use rule::{FieldRule, FieldType, Location};
+pub use schema::{input_schema, output_schema};
+pub use shape::RULES_MAX;
+
+fn check_count(rules: &[FieldRule]) -> Result<(), MappingError> {
+    if rules.len() > RULES_MAX { Err(MappingError::TooManyRules) } else { Ok(()) }
+}

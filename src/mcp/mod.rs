@@ -1,1 +1,37 @@
-//! (to be written)
+//! The protocol: what a client may ask, and what it is answered.
+//!
+//! [`dispatch`] is a function from a message and what is known about its sender to a [`Step`]: a
+//! ready result, an error, an invocation for somebody to carry out, or nothing to say. The server
+//! performs the step; the outcome of an invocation comes back through [`tool_result`], which gives
+//! it the form of the client's revision. Every transport goes this way.
+//!
+//! Invariants
+//! - What a client sees depends on its view and its revision, never on how it is connected.
+//! - Lists are finished bytes of the view; nothing is formatted per request but a page's cursor.
+//! - What is unknown is named in the error, shortened: an error never carries a whole input back.
+//! - A notification or a response is never answered, whatever it holds.
+//!
+//! This room does no input or output and keeps no state.
+
+mod batch;
+mod call;
+mod dispatch;
+mod initialize;
+mod method;
+mod notifications;
+mod outcome;
+mod paging;
+mod refusal;
+
+#[cfg(test)]
+mod tests;
+
+pub use batch::{check_batch, expects_answer};
+pub use call::{Invocation, progress_token};
+pub use dispatch::{DispatchContext, Step, dispatch};
+pub use initialize::{Initialization, ServerInfo, negotiate};
+pub use method::Method;
+pub use notifications::{PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED};
+pub use outcome::{ToolOutcome, tool_result};
+
+pub use crate::sessions::Revision;

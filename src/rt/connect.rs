@@ -89,8 +89,12 @@ pub async fn connect(
     let host = || target.host.to_owned();
     let open = async {
         let addresses = resolver.resolve(target.host, target.port).await?;
-        let mut addresses: Vec<SocketAddr> =
-            addresses.iter().copied().filter(|address| allowed(address.ip())).collect();
+        // An IPv4 address in IPv6 clothes is judged as what it is.
+        let mut addresses: Vec<SocketAddr> = addresses
+            .iter()
+            .copied()
+            .filter(|address| allowed(address.ip().to_canonical()))
+            .collect();
         if addresses.is_empty() {
             return Err(ConnectError::Refused { host: host() });
         }
@@ -104,7 +108,7 @@ pub async fn connect(
         timeout(within, open).await.map_err(|_| ConnectError::TimedOut { host: host() })??;
     let Some(tls) = target.tls else { return Ok(connection) };
     let failed = |reason: String| ConnectError::Tls { host: host(), reason };
-    let session = tls.session(target.host).map_err(failed)?;
+    let session = tls.session(without_brackets(target.host)).map_err(failed)?;
     let left = until.saturating_duration_since(Instant::now());
     match tls_session::handshake(&mut connection, session, left).await {
         Ok(()) => Ok(connection),
@@ -113,6 +117,11 @@ pub async fn connect(
         }
         Err(error) => Err(failed(error.to_string())),
     }
+}
+
+/// `[::1]` as an address is written in a URL.
+pub(super) fn without_brackets(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host)
 }
 
 type Attempt = Pin<Box<dyn Future<Output = io::Result<Connection>>>>;

@@ -92,7 +92,6 @@ impl Cores {
         B: Fn(usize) -> F + Send + Sync + 'static,
         F: Future<Output = ()> + 'static,
     {
-        panics::install_hook();
         let body = Arc::new(body);
         let mut threads = Vec::with_capacity(count);
         for core in 0..count {
@@ -100,6 +99,7 @@ impl Cores {
             let body = Arc::clone(&body);
             let options = options.clone();
             let thread = thread::Builder::new().name(format!("core-{core}")).spawn(move || {
+                panics::quiet_thread();
                 pin_thread(&options.cpus, core);
                 let mut runtime = match build(&options) {
                     Ok(runtime) => runtime,
@@ -149,7 +149,6 @@ impl Cores {
 ///
 /// With the panic of `future`, after its tasks have ended; and inside another core.
 pub fn run_once<F: Future>(options: CoreOptions, future: F) -> io::Result<F::Output> {
-    panics::install_hook();
     pin_thread(&options.cpus, 0);
     let mut runtime = build(&options)?;
     match run(&mut runtime, future) {
@@ -173,8 +172,9 @@ fn run<F: Future>(runtime: &mut CoreRuntime, future: F) -> Result<F::Output, pan
     let output = runtime.block_on(async {
         let output = {
             let mut future = pin!(future);
+            let mut share = tasks::Share::default();
             poll_fn(|context| {
-                if !tasks::may_poll(context) {
+                if !share.may_poll(context) {
                     return Poll::Pending;
                 }
                 match panics::contain(|| future.as_mut().poll(context)) {

@@ -287,3 +287,8 @@ pub(super) fn reset() {
 pub(super) fn entries_queued() -> usize {
     WHEEL.with(|wheel| wheel.slots.borrow().iter().map(Vec::len).sum())
 }
+
+#[cfg(test)]
+pub(super) fn is_turning() -> bool {
+    WHEEL.with(|wheel| wheel.turning.get())
+}

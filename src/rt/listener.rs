@@ -24,6 +24,8 @@ use super::{race, raw, sleep, spawn, tls_session};
 
 /// Sockets accepted in one go before other tasks get their turn.
 const BATCH: usize = 16;
+/// Sockets taken out of the queue when the listener stops.
+const BATCH_AT_STOP: usize = 1024;
 /// Pause when the process or the system has no descriptor or memory left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 /// A client gets this long for its TLS handshake.
@@ -155,17 +157,20 @@ impl BoundListener {
         H: Fn(Connection) -> F + Clone + 'static,
         F: Future<Output = ()> + 'static,
     {
-        let acceptor = Acceptor::new(&self.socket)?;
+        let acceptor = Acceptor::new(self.socket)?;
+        let mut stopping = false;
         loop {
-            let readable = acceptor.readable();
-            match race(stop.stopped(), readable).await {
-                Either::Left(()) => return Ok(()),
-                Either::Right(outcome) => outcome?,
-            }
-            for _ in 0..BATCH {
-                if stop.is_stopped() {
-                    return Ok(());
+            if !stopping {
+                match race(stop.stopped(), acceptor.readable()).await {
+                    Either::Left(()) => {}
+                    Either::Right(outcome) => outcome?,
                 }
+            }
+            // Clients that wait already would be reset by the end of the listener: those are served
+            // too, the handler says goodbye to them.
+            stopping = stop.is_stopped();
+            let batch = if stopping { BATCH_AT_STOP } else { BATCH };
+            for _ in 0..batch {
                 match acceptor.accept() {
                     Ok(connection) => start(connection, tls.clone(), handler.clone()),
                     Err(error) => match judge(&error) {
@@ -179,6 +184,9 @@ impl BoundListener {
                         Verdict::Listener => return Err(error),
                     },
                 }
+            }
+            if stopping {
+                return Ok(());
             }
         }
     }
@@ -217,16 +225,16 @@ enum Acceptor {
 }
 
 impl Acceptor {
-    fn new(socket: &ListeningSocket) -> io::Result<Self> {
+    fn new(socket: ListeningSocket) -> io::Result<Self> {
         Ok(match socket {
-            ListeningSocket::Tcp(socket) => Acceptor::Tcp {
-                ready: monoio::net::TcpListener::from_std(socket.try_clone()?)?,
-                socket: socket.try_clone()?,
-            },
-            ListeningSocket::Unix(socket) => Acceptor::Unix {
-                ready: monoio::net::UnixListener::from_std(socket.try_clone()?)?,
-                socket: socket.try_clone()?,
-            },
+            ListeningSocket::Tcp(socket) => {
+                let ready = monoio::net::TcpListener::from_std(socket.try_clone()?)?;
+                Acceptor::Tcp { ready, socket }
+            }
+            ListeningSocket::Unix(socket) => {
+                let ready = monoio::net::UnixListener::from_std(socket.try_clone()?)?;
+                Acceptor::Unix { ready, socket }
+            }
         })
     }
 

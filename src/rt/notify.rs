@@ -88,6 +88,12 @@ impl Stop {
         self.shared.stopped.get()
     }
 
+    /// Places in the list of those that wait.
+    #[cfg(test)]
+    pub(super) fn places(&self) -> usize {
+        self.shared.waiting.borrow().len()
+    }
+
     /// Waits until it is raised.
     ///
     /// # Cancel safety

@@ -10,6 +10,7 @@ static CONTAINED: AtomicU64 = AtomicU64::new(0);
 static HOOK: Once = Once::new();
 
 thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
     static CONTAINING: Cell<bool> = const { Cell::new(false) };
     static LOCATION: RefCell<Option<(String, u32)>> = const { RefCell::new(None) };
 }
@@ -20,14 +21,16 @@ pub(super) struct Contained {
     location: Option<(String, u32)>,
 }
 
-/// Makes panics inside [`contain`] silent but for their place. The hook that was there keeps
-/// working for all others.
-pub(super) fn install_hook() {
+/// Makes panics inside [`contain`] on the calling thread silent: only their place is noted, for
+/// the log. The hook that was there keeps working for all others.
+pub(super) fn quiet_thread() {
+    QUIET.set(true);
     HOOK.call_once(|| {
         let previous = panic::take_hook();
         panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
-            let containing = CONTAINING.try_with(Cell::get).unwrap_or(false);
-            if !containing {
+            let quiet = QUIET.try_with(Cell::get).unwrap_or(false)
+                && CONTAINING.try_with(Cell::get).unwrap_or(false);
+            if !quiet {
                 return previous(info);
             }
             let location = info.location().map(|place| (place.file().to_owned(), place.line()));

@@ -7,7 +7,7 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::time::Either;
+use super::time::{Either, Elapsed};
 
 /// Two futures side by side; the first is polled first. Kept as a plain struct because an `async`
 /// block would hold both futures twice, once as captures and once pinned.
@@ -37,6 +37,31 @@ impl<A: Future, B: Future> Future for Race<A, B> {
             return Poll::Ready(Either::Left(output));
         }
         second.poll(context).map(Either::Right)
+    }
+}
+
+/// A race against time. Not an `async` block for the same reason.
+#[derive(Debug)]
+pub(super) struct Within<F, S> {
+    race: Race<F, S>,
+}
+
+impl<F, S> Within<F, S> {
+    pub(super) fn new(future: F, sleep: S) -> Self {
+        Self { race: Race::new(future, sleep) }
+    }
+}
+
+impl<F: Future, S: Future> Future for Within<F, S> {
+    type Output = Result<F::Output, Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: the one field is pinned whenever the struct is, as above.
+        let race = unsafe { self.map_unchecked_mut(|within| &mut within.race) };
+        race.poll(context).map(|outcome| match outcome {
+            Either::Left(output) => Ok(output),
+            Either::Right(_) => Err(Elapsed),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::connect::ConnectError;
+use super::connect::{ConnectError, without_brackets};
 use super::workers::{WorkError, WorkerPool};
 
 const FOUND_FOR: Duration = Duration::from_secs(30);
@@ -61,8 +61,7 @@ impl Resolver {
     ///
     /// Dropping it loses nothing; the answer is still remembered.
     pub async fn resolve(&self, host: &str, port: u16) -> Result<Arc<[SocketAddr]>, ConnectError> {
-        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-        if let Ok(address) = bare.parse::<IpAddr>() {
+        if let Ok(address) = without_brackets(host).parse::<IpAddr>() {
             return Ok(Arc::from([SocketAddr::new(address, port)]));
         }
         let failed = |reason: &str| ConnectError::Resolve {

@@ -2,8 +2,8 @@
 //!
 //! The runtime underneath puts a task that wakes itself at the front of its queue and looks at
 //! timers only when no task is ready, so one bad loop would stop everything else. Each poll is
-//! counted here; when too many pass without a timer having had its turn, tasks are set aside until
-//! one had.
+//! counted here; when too many pass without a timer having had its turn, the tasks that took many
+//! of them are set aside until one had.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -16,8 +16,11 @@ use super::{panics, race, sleep};
 
 /// Polls after which the core checks that timers still fire.
 const POLLS_BEFORE_PROBE: u32 = 4096;
-/// Polls after which tasks are set aside until the probe has fired.
+/// Polls after which busy tasks are set aside until the probe has fired.
 const POLLS_BEFORE_PAUSE: u32 = 2 * POLLS_BEFORE_PROBE;
+/// A task is busy when it was polled this often since the last probe. Others go on: a busy one
+/// must not use up their turn.
+const POLLS_OF_BUSY_TASK: u32 = 16;
 /// A task that was not polled yet has no place in the list of wakers.
 const UNREGISTERED: usize = usize::MAX;
 
@@ -28,8 +31,11 @@ struct Tasks {
     wakers: RefCell<Vec<Option<Waker>>>,
     free: RefCell<Vec<usize>>,
     polls: Cell<u32>,
+    /// How often a probe has fired.
+    round: Cell<u32>,
     probing: Cell<bool>,
     paused: RefCell<Vec<Waker>>,
+    stepped_back: RefCell<Vec<Waker>>,
 }
 
 thread_local! {
@@ -41,8 +47,10 @@ thread_local! {
             wakers: RefCell::new(Vec::new()),
             free: RefCell::new(Vec::new()),
             polls: Cell::new(0),
+            round: Cell::new(0),
             probing: Cell::new(false),
             paused: RefCell::new(Vec::new()),
+            stepped_back: RefCell::new(Vec::new()),
         }
     };
 }
@@ -55,7 +63,11 @@ thread_local! {
 /// Outside a core.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
     TASKS.with(|tasks| tasks.running.set(tasks.running.get() + 1));
-    spawn_unwatched(Task { future: Some(Box::pin(future)), place: UNREGISTERED });
+    spawn_unwatched(Task {
+        future: Some(Box::pin(future)),
+        place: UNREGISTERED,
+        share: Share::default(),
+    });
 }
 
 /// For this room's own housekeeping: not counted, not ended with the others.
@@ -112,7 +124,7 @@ async fn all_ended() {
 pub(super) fn reset() {
     TASKS.with(|tasks| {
         let wakers = tasks.wakers.take();
-        let paused = tasks.paused.take();
+        let paused = (tasks.paused.take(), tasks.stepped_back.take());
         tasks.free.take();
         tasks.polls.set(0);
         tasks.probing.set(false);
@@ -120,24 +132,54 @@ pub(super) fn reset() {
     });
 }
 
-/// True when the caller may poll its future now; otherwise it will be woken once timers had
-/// their turn.
-pub(super) fn may_poll(context: &Context<'_>) -> bool {
-    TASKS.with(|tasks| {
-        let polls = tasks.polls.get().saturating_add(1);
-        tasks.polls.set(polls);
-        if polls < POLLS_BEFORE_PROBE {
-            return true;
-        }
-        if !tasks.probing.replace(true) {
-            spawn_unwatched(probe());
-        }
-        if polls < POLLS_BEFORE_PAUSE {
-            return true;
-        }
-        tasks.paused.borrow_mut().push(context.waker().clone());
-        false
-    })
+/// Polls of one task since a probe fired.
+#[derive(Default)]
+pub(super) struct Share {
+    round: u32,
+    polls: u32,
+}
+
+impl Share {
+    /// True when the task may poll its future now; otherwise it will be woken once timers had their
+    /// turn.
+    pub(super) fn may_poll(&mut self, context: &Context<'_>) -> bool {
+        TASKS.with(|tasks| {
+            let polls = tasks.polls.get().saturating_add(1);
+            tasks.polls.set(polls);
+            if self.round != tasks.round.get() {
+                *self = Self { round: tasks.round.get(), polls: 0 };
+            }
+            self.polls = self.polls.saturating_add(1);
+            if polls < POLLS_BEFORE_PROBE {
+                return true;
+            }
+            if !tasks.probing.replace(true) {
+                spawn_unwatched(probe());
+            }
+            if polls < POLLS_BEFORE_PAUSE || self.polls < POLLS_OF_BUSY_TASK {
+                return true;
+            }
+            tasks.paused.borrow_mut().push(context.waker().clone());
+            false
+        })
+    }
+}
+
+/// Wakes the caller once all tasks that are ready now had their turn. A task that woke itself
+/// would go before them.
+pub(super) fn after_the_others(context: &Context<'_>) {
+    let first = TASKS.with(|tasks| {
+        let mut stepped_back = tasks.stepped_back.borrow_mut();
+        stepped_back.push(context.waker().clone());
+        stepped_back.len() == 1
+    });
+    if first {
+        // A new task stands at the end of the queue.
+        spawn_unwatched(async {
+            let stepped_back = TASKS.with(|tasks| tasks.stepped_back.take());
+            stepped_back.into_iter().for_each(Waker::wake);
+        });
+    }
 }
 
 /// A timer that is due at once: when it fires, the core has looked at its sockets and timers.
@@ -145,6 +187,7 @@ async fn probe() {
     sleep(Duration::ZERO).await;
     let paused = TASKS.with(|tasks| {
         tasks.polls.set(0);
+        tasks.round.set(tasks.round.get().wrapping_add(1));
         tasks.probing.set(false);
         tasks.paused.take()
     });
@@ -154,6 +197,7 @@ async fn probe() {
 struct Task {
     future: Option<Pin<Box<dyn Future<Output = ()>>>>,
     place: usize,
+    share: Share,
 }
 
 impl Future for Task {
@@ -167,7 +211,7 @@ impl Future for Task {
             self.drop_future();
             return Poll::Ready(());
         }
-        if !may_poll(context) {
+        if !self.share.may_poll(context) {
             return Poll::Pending;
         }
         let Some(future) = self.future.as_mut() else { return Poll::Ready(()) };

@@ -5,7 +5,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use super::raw::Race;
+use super::raw::{Race, Within};
 
 /// The time given to [`timeout`] passed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,11 +31,12 @@ pub async fn sleep(duration: Duration) {
 /// # Errors
 ///
 /// [`Elapsed`] when the time passes first.
-pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Output, Elapsed> {
-    match Race::new(future, monoio::time::sleep(duration)).await {
-        Either::Left(output) => Ok(output),
-        Either::Right(()) => Err(Elapsed),
-    }
+pub fn timeout<F: Future>(
+    duration: Duration,
+    future: F,
+) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F> {
+    // Made at the first poll: a timer needs a core, a future that was not polled yet does not.
+    Within::new(future, sleep(duration))
 }
 
 /// Polls both until one is done, `first` before `second`, and drops the other.

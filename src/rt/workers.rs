@@ -55,7 +55,6 @@ impl WorkerPool {
     ///
     /// When a thread cannot be made.
     pub fn start(threads: usize, queue_max: usize) -> io::Result<Self> {
-        panics::install_hook();
         let state = State { waiting: VecDeque::new(), stopped: false };
         let queue = Arc::new(Queue {
             state: Mutex::new(state),
@@ -134,6 +133,7 @@ impl Queue {
     }
 
     fn work(&self) {
+        panics::quiet_thread();
         while let Some(job) = self.next() {
             job();
         }

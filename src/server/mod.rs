@@ -1,1 +1,56 @@
-//! (to be written)
+//! The server: cores, connections, the way of a request, both planes.
+//!
+//! Invariants worth naming:
+//! - A request is read, judged, executed and answered on the core that accepted its connection.
+//!   What belongs to another core (a stream, an outlet, a running call) is asked of it by one
+//!   message; see `core`.
+//! - Every transport goes through one pipeline and one execution; there is one table of refusals.
+//! - No borrow of a core's state is held over a wait.
+//! - Whatever a client can make grow has a bound: connections, queued frames, streams, windows,
+//!   sessions, calls of a session, bodies, heads.
+//! - Changes of catalog and keys run on workers; a core only ever sees a finished, published state.
+
+mod admin;
+mod appliance;
+mod calls;
+mod connection;
+mod connections;
+mod core;
+mod cores;
+mod event_stream;
+mod execute;
+mod guard;
+mod health;
+mod housekeeping;
+mod legacy;
+mod memory;
+mod message;
+mod note;
+mod outlet;
+mod pipeline;
+mod processors;
+mod publication;
+mod recovery;
+mod refusal;
+mod respond;
+mod route;
+mod session;
+mod shared;
+mod start;
+mod streamable;
+mod time;
+mod write_behind;
+
+pub use admin::key_record;
+pub use publication::ChangeError;
+pub use recovery::RecoveryError;
+pub use start::{Running, Start, StartError, start};
+
+/// Fills `bytes` from the system's secure random source.
+///
+/// # Panics
+/// When the system has no randomness to give: nothing this server does would be safe then.
+pub fn random_bytes(bytes: &mut [u8]) {
+    #[expect(clippy::expect_used, reason = "keys and session ids must never be predictable")]
+    aws_lc_rs::rand::fill(bytes).expect("the system's random source works");
+}

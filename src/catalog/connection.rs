@@ -1,0 +1,301 @@
+//! A connection made ready: its URL taken apart, its headers judged.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use url::{Host, Url};
+
+use super::{Connection, ConnectionId, Secret, TenantId};
+
+/// Longest time a timeout may be set to: a day.
+pub const TIMEOUT_MS_MAX: u64 = 86_400_000;
+
+const BASE_URL_BYTES_MAX: usize = 2_048;
+const HEADERS_MAX: usize = 50;
+const HEADER_VALUE_BYTES_MAX: usize = 8_192;
+
+/// Headers that frame a message or belong to one hop: the runtime writes them, nobody else may.
+const RESERVED_HEADERS: [&str; 13] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+    "accept-encoding",
+    "content-encoding",
+    "content-type",
+];
+
+/// Where requests go and what goes with each of them.
+#[derive(Debug)]
+pub struct CompiledConnection {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Names it within the tenant.
+    pub id: ConnectionId,
+    /// Whether the scheme is `https`.
+    pub is_https: bool,
+    /// Name or address to connect to; an IPv6 address without brackets.
+    pub host: Box<str>,
+    /// Port to connect to.
+    pub port: u16,
+    /// The value of `Host`: with the port where it is not the scheme's own.
+    pub authority: Box<str>,
+    /// What stands before every tool's path: empty, or `/` and more without a `/` at its end.
+    pub base_path: Box<str>,
+    /// Sent with every request.
+    pub headers: Vec<(Box<str>, Secret)>,
+    /// Longest time until the connection stands; the setting where `None`.
+    pub connect_timeout: Option<Duration>,
+    /// Longest time until the response's headers are there; the setting where `None`.
+    pub headers_timeout: Option<Duration>,
+    /// Longest time for a whole call; the setting where `None`.
+    pub total_timeout: Option<Duration>,
+    /// Whether redirects are followed.
+    pub follow_redirects: bool,
+    /// PEM files of authorities trusted besides the system's.
+    pub tls_roots: Vec<PathBuf>,
+}
+
+impl CompiledConnection {
+    /// Takes a connection apart. All that is wrong with it comes back, not only the first.
+    pub(super) fn compile(connection: &Connection) -> Result<Self, Vec<String>> {
+        let mut faults = Vec::new();
+        let mut note = |fault: Result<Option<Duration>, String>| {
+            fault.unwrap_or_else(|fault| {
+                faults.push(fault);
+                None
+            })
+        };
+        let connect_timeout = note(timeout("connect_timeout_ms", connection.connect_timeout_ms));
+        let headers_timeout = note(timeout("headers_timeout_ms", connection.headers_timeout_ms));
+        let total_timeout = note(timeout("total_timeout_ms", connection.total_timeout_ms));
+        let headers = headers(connection, &mut faults);
+        for file in connection.tls_roots.iter().filter(|file| !file.is_absolute()) {
+            faults.push(format!("tls_roots: `{}` is not an absolute path", file.display()));
+        }
+        let base = match Base::parse(&connection.base_url) {
+            Ok(base) if faults.is_empty() => base,
+            Ok(_) => return Err(faults),
+            Err(fault) => {
+                faults.push(format!("base_url: {fault}"));
+                return Err(faults);
+            }
+        };
+        Ok(Self {
+            tenant: connection.tenant.clone(),
+            id: connection.id.clone(),
+            is_https: base.is_https,
+            host: base.host,
+            port: base.port,
+            authority: base.authority,
+            base_path: base.path,
+            headers,
+            connect_timeout,
+            headers_timeout,
+            total_timeout,
+            follow_redirects: connection.follow_redirects,
+            tls_roots: connection.tls_roots.clone(),
+        })
+    }
+
+    /// The host as an address, where it is one.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+}
+
+/// A timeout of a file; zero and more than a day are mistakes.
+pub(super) fn timeout(key: &str, value_ms: Option<u64>) -> Result<Option<Duration>, String> {
+    match value_ms {
+        Some(value) if value == 0 || value > TIMEOUT_MS_MAX => {
+            Err(format!("{key}: expected 1 to {TIMEOUT_MS_MAX}"))
+        }
+        other => Ok(other.map(Duration::from_millis)),
+    }
+}
+
+struct Base {
+    is_https: bool,
+    host: Box<str>,
+    port: u16,
+    authority: Box<str>,
+    path: Box<str>,
+}
+
+impl Base {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > BASE_URL_BYTES_MAX {
+            return Err(format!("longer than {BASE_URL_BYTES_MAX} bytes"));
+        }
+        // The parser would drop white space and control characters silently.
+        if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
+            return Err("has white space or control characters".to_owned());
+        }
+        let url = Url::parse(text).map_err(|error| error.to_string())?;
+        let is_https = match url.scheme() {
+            "https" => true,
+            "http" => false,
+            _ => return Err("expected http:// or https://".to_owned()),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("must not carry a user or password: use `headers`".to_owned());
+        }
+        if url.fragment().is_some() || url.query().is_some() {
+            return Err("must end with its path, without `?` or `#`".to_owned());
+        }
+        let host = match url.host() {
+            Some(Host::Domain(name)) => name.to_owned(),
+            Some(Host::Ipv4(address)) => address.to_string(),
+            Some(Host::Ipv6(address)) => address.to_string(),
+            None => return Err("has no host".to_owned()),
+        };
+        let port = url.port_or_known_default().ok_or("has no port")?;
+        if port == 0 {
+            return Err("port 0 cannot be connected to".to_owned());
+        }
+        let name = url.host_str().unwrap_or_default();
+        let authority = url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
+        Ok(Self {
+            is_https,
+            host: host.into(),
+            port,
+            authority: authority.into(),
+            path: url.path().trim_end_matches('/').into(),
+        })
+    }
+}
+
+fn headers(connection: &Connection, faults: &mut Vec<String>) -> Vec<(Box<str>, Secret)> {
+    let mut good: Vec<(Box<str>, Secret)> = Vec::new();
+    if connection.headers.len() > HEADERS_MAX {
+        faults.push(format!("headers: more than {HEADERS_MAX}"));
+        return good;
+    }
+    for (name, value) in &connection.headers {
+        let value = value.expose();
+        let shown = super::names::shortened(name);
+        let lower = name.to_ascii_lowercase();
+        if !is_token(name) {
+            faults.push(format!("headers: {shown:?} is not a header name"));
+        } else if RESERVED_HEADERS.contains(&lower.as_str()) {
+            faults.push(format!("headers: `{shown}` is written by the runtime itself"));
+        } else if good.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            faults.push(format!("headers: `{shown}` stands there twice"));
+        } else if value.len() > HEADER_VALUE_BYTES_MAX {
+            faults
+                .push(format!("headers: `{shown}` is longer than {HEADER_VALUE_BYTES_MAX} bytes"));
+        } else if !value.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte)) {
+            // Never the value: it may be a credential.
+            faults.push(format!("headers: `{shown}` has characters no header may have"));
+        } else {
+            good.push((name.as_str().into(), Secret::new(value.trim())));
+        }
+    }
+    good
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 256
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn connection(base_url: &str, headers: &[(&str, &str)]) -> Connection {
+        Connection {
+            tenant: TenantId::new("acme").unwrap(),
+            id: ConnectionId::new("api").unwrap(),
+            base_url: base_url.to_owned(),
+            headers: headers
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), Secret::new(value)))
+                .collect::<BTreeMap<_, _>>(),
+            connect_timeout_ms: None,
+            headers_timeout_ms: None,
+            total_timeout_ms: None,
+            follow_redirects: false,
+            tls_roots: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn good_urls_are_taken_apart() {
+        let table = [
+            ("http://api.example.com", (false, "api.example.com", 80, "api.example.com", "")),
+            ("https://API.example.com/", (true, "api.example.com", 443, "api.example.com", "")),
+            ("https://h:443/v1", (true, "h", 443, "h", "/v1")),
+            ("http://h:8080/v1//", (false, "h", 8080, "h:8080", "/v1")),
+            ("http://[::1]:81/a/../b", (false, "::1", 81, "[::1]:81", "/b")),
+            ("http://127.1/", (false, "127.0.0.1", 80, "127.0.0.1", "")),
+            (
+                "http://bücher.example",
+                (false, "xn--bcher-kva.example", 80, "xn--bcher-kva.example", ""),
+            ),
+        ];
+        for (url, expected) in table {
+            let compiled = CompiledConnection::compile(&connection(url, &[])).unwrap();
+            let CompiledConnection { is_https, host, port, authority, base_path, .. } = compiled;
+            assert_eq!((is_https, &*host, port, &*authority, &*base_path), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn bad_urls_are_refused() {
+        for (url, expected) in [
+            ("", "relative URL without a base"),
+            ("api.example.com", "relative URL without a base"),
+            ("ftp://h/", "expected http:// or https://"),
+            ("http://", "empty host"),
+            ("http://user:pw@h/", "must not carry a user"),
+            ("http://h/?a=b", "without `?` or `#`"),
+            ("http://h/#a", "without `?` or `#`"),
+            ("http://h:0/", "port 0"),
+            ("http://h:99999/", "invalid port"),
+            ("http://h/a\r\nb", "white space or control"),
+            (&format!("http://h/{}", "x".repeat(3000)), "longer than"),
+        ] {
+            let faults = CompiledConnection::compile(&connection(url, &[])).unwrap_err();
+            assert!(faults.len() == 1 && faults[0].contains(expected), "{url}: {faults:?}");
+        }
+    }
+
+    #[test]
+    fn headers_are_judged_and_masked() {
+        let good = connection("http://h", &[("Authorization", " Bearer s3cr3t ")]);
+        let compiled = CompiledConnection::compile(&good).unwrap();
+        assert_eq!(compiled.headers[0].1.expose(), "Bearer s3cr3t");
+        assert!(!format!("{compiled:?} {good:?}").contains("s3cr3t"));
+
+        let bad = connection(
+            "http://h",
+            &[("Host", "x"), ("a b", "x"), ("X-A", "s3cr3t\r\nX-B: y"), ("x-c", "1"), ("X-C", "2")],
+        );
+        let faults = CompiledConnection::compile(&bad).unwrap_err();
+        assert_eq!(faults.len(), 4, "{faults:?}");
+        assert!(!faults.concat().contains("s3cr3t"));
+    }
+
+    #[test]
+    fn all_faults_come_at_once() {
+        let mut bad = connection("ftp://h", &[("Host", "x")]);
+        bad.connect_timeout_ms = Some(0);
+        bad.total_timeout_ms = Some(TIMEOUT_MS_MAX + 1);
+        bad.tls_roots = vec![PathBuf::from("roots.pem")];
+        assert_eq!(CompiledConnection::compile(&bad).unwrap_err().len(), 5);
+    }
+}

@@ -1,0 +1,341 @@
+//! All entities together, each with the place it was written at.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{
+    Assignment, ClientApplication, Connection, Origin, Problem, Snapshot, Tenant, Tool, Toolset,
+};
+
+/// Most entities of all kinds together.
+pub const ENTITIES_MAX: usize = 1_000_000;
+
+/// The kinds of entities, in the order in which they refer to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is the type of that name")]
+pub enum Kind {
+    Tenant,
+    ClientApplication,
+    Connection,
+    Toolset,
+    Tool,
+    Assignment,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Tenant,
+        Self::ClientApplication,
+        Self::Connection,
+        Self::Toolset,
+        Self::Tool,
+        Self::Assignment,
+    ];
+
+    /// The name of its tables in files and of its rows.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::ClientApplication => "client_application",
+            Self::Connection => "connection",
+            Self::Toolset => "toolset",
+            Self::Tool => "tool",
+            Self::Assignment => "assignment",
+        }
+    }
+
+    /// The kind with that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// The fields that name an entity of this kind.
+    pub(super) fn key_fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Tenant => &["id"],
+            Self::ClientApplication | Self::Connection | Self::Toolset => &["tenant", "id"],
+            Self::Tool => &["tenant", "toolset", "name"],
+            Self::Assignment => &["tenant", "client_application", "toolset"],
+        }
+    }
+}
+
+/// The kind and the key of an entity: unique in the catalog. Shown as `tool acme/pets/list_pets`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityName {
+    /// What it is.
+    pub kind: Kind,
+    /// Its ids from the tenant down, with `/` between them, which no id contains.
+    pub key: String,
+}
+
+impl fmt::Display for EntityName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.kind.as_str().replace('_', " "), self.key)
+    }
+}
+
+/// What all kinds have in common.
+pub trait Entity: Serialize + DeserializeOwned {
+    /// Which kind it is.
+    const KIND: Kind;
+
+    /// Its ids from the tenant down, with `/` between them.
+    fn key(&self) -> String;
+
+    /// Kind and key.
+    fn name(&self) -> EntityName {
+        EntityName { kind: Self::KIND, key: self.key() }
+    }
+}
+
+impl Entity for Tenant {
+    const KIND: Kind = Kind::Tenant;
+
+    fn key(&self) -> String {
+        self.id.to_string()
+    }
+}
+
+impl Entity for ClientApplication {
+    const KIND: Kind = Kind::ClientApplication;
+
+    fn key(&self) -> String {
+        format!("{}/{}", self.tenant, self.id)
+    }
+}
+
+impl Entity for Connection {
+    const KIND: Kind = Kind::Connection;
+
+    fn key(&self) -> String {
+        format!("{}/{}", self.tenant, self.id)
+    }
+}
+
+impl Entity for Toolset {
+    const KIND: Kind = Kind::Toolset;
+
+    fn key(&self) -> String {
+        format!("{}/{}", self.tenant, self.id)
+    }
+}
+
+impl Entity for Tool {
+    const KIND: Kind = Kind::Tool;
+
+    fn key(&self) -> String {
+        format!("{}/{}/{}", self.tenant, self.toolset, self.name)
+    }
+}
+
+impl Entity for Assignment {
+    const KIND: Kind = Kind::Assignment;
+
+    fn key(&self) -> String {
+        format!("{}/{}/{}", self.tenant, self.client_application, self.toolset)
+    }
+}
+
+/// An entity and the place it was written at.
+#[derive(Debug, Clone)]
+pub struct Entry<T> {
+    /// The entity.
+    pub value: T,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Everything the catalog consists of, as written and not yet judged.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "each is the list of the type of that name")]
+pub struct Entities {
+    pub tenants: Vec<Entry<Tenant>>,
+    pub client_applications: Vec<Entry<ClientApplication>>,
+    pub connections: Vec<Entry<Connection>>,
+    pub toolsets: Vec<Entry<Toolset>>,
+    pub tools: Vec<Entry<Tool>>,
+    pub assignments: Vec<Entry<Assignment>>,
+    pub(super) gaps: Gaps,
+}
+
+/// What was written but could not be read: its own problem is known already, and what refers to it
+/// must not be reported a second time.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Gaps {
+    names: HashSet<EntityName>,
+    kinds: HashSet<Kind>,
+}
+
+impl Gaps {
+    /// This entity was there.
+    pub(super) fn add_name(&mut self, name: EntityName) {
+        self.names.insert(name);
+    }
+
+    /// Some entity of this kind was there.
+    pub(super) fn add_kind(&mut self, kind: Kind) {
+        self.kinds.insert(kind);
+    }
+
+    /// Whether this entity may have been there.
+    pub(super) fn may_have(&self, kind: Kind, key: &str) -> bool {
+        self.kinds.contains(&kind)
+            || (!self.names.is_empty()
+                && self.names.contains(&EntityName { kind, key: key.to_owned() }))
+    }
+}
+
+/// Calls `$body` with `$list` being each list in turn.
+macro_rules! for_each_list {
+    ($entities:expr, $list:ident => $body:expr) => {{
+        {
+            let $list = $entities.tenants;
+            $body
+        }
+        {
+            let $list = $entities.client_applications;
+            $body
+        }
+        {
+            let $list = $entities.connections;
+            $body
+        }
+        {
+            let $list = $entities.toolsets;
+            $body
+        }
+        {
+            let $list = $entities.tools;
+            $body
+        }
+        {
+            let $list = $entities.assignments;
+            $body
+        }
+    }};
+    (ref $entities:expr, $list:ident => $body:expr) => {{
+        {
+            let $list = &$entities.tenants;
+            $body
+        }
+        {
+            let $list = &$entities.client_applications;
+            $body
+        }
+        {
+            let $list = &$entities.connections;
+            $body
+        }
+        {
+            let $list = &$entities.toolsets;
+            $body
+        }
+        {
+            let $list = &$entities.tools;
+            $body
+        }
+        {
+            let $list = &$entities.assignments;
+            $body
+        }
+    }};
+}
+pub(super) use for_each_list;
+
+impl Entities {
+    /// How many there are, of all kinds.
+    pub fn len(&self) -> usize {
+        let mut count = 0;
+        for_each_list!(ref self, list => count += list.len());
+        count
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Everything that is wrong, in the order of files and lines. What refers to an entity that
+    /// could not be read is not wrong: that one's own problem was reported when it was read.
+    pub fn check(&self) -> Vec<Problem> {
+        Snapshot::check(self)
+    }
+
+    /// Whether everything that was written could be read.
+    pub fn is_complete(&self) -> bool {
+        self.gaps.names.is_empty() && self.gaps.kinds.is_empty()
+    }
+
+    /// Puts `newer` over these: what has the same name is replaced, the rest is added.
+    pub fn overlay(&mut self, newer: Self) {
+        overlay(&mut self.tenants, newer.tenants);
+        overlay(&mut self.client_applications, newer.client_applications);
+        overlay(&mut self.connections, newer.connections);
+        overlay(&mut self.toolsets, newer.toolsets);
+        overlay(&mut self.tools, newer.tools);
+        overlay(&mut self.assignments, newer.assignments);
+        self.gaps.names.extend(newer.gaps.names);
+        self.gaps.kinds.extend(newer.gaps.kinds);
+    }
+
+    /// What must happen to `self` to become `newer`. Where an entity was written does not count.
+    pub fn difference(&self, newer: &Self) -> Difference {
+        let mut old = BTreeMap::new();
+        for_each_list!(ref self, list => contents(list, &mut old));
+        let mut new = BTreeMap::new();
+        for_each_list!(ref newer, list => contents(list, &mut new));
+        let mut difference = Difference::default();
+        for (name, content) in new {
+            match old.remove(&name) {
+                None => difference.added.push(name),
+                Some(before) if before != content => difference.changed.push(name),
+                Some(_) => {}
+            }
+        }
+        difference.removed = old.into_keys().collect();
+        difference
+    }
+}
+
+/// How two catalogs differ, each list in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Only in the newer one.
+    pub added: Vec<EntityName>,
+    /// In both, not alike.
+    pub changed: Vec<EntityName>,
+    /// Only in the older one.
+    pub removed: Vec<EntityName>,
+}
+
+impl Difference {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+    }
+}
+
+fn overlay<T: Entity>(older: &mut Vec<Entry<T>>, newer: Vec<Entry<T>>) {
+    let mut places: HashMap<String, usize> =
+        older.iter().enumerate().map(|(place, entry)| (entry.value.key(), place)).collect();
+    for entry in newer {
+        let place = *places.entry(entry.value.key()).or_insert(older.len());
+        match older.get_mut(place) {
+            Some(slot) => *slot = entry,
+            None => older.push(entry),
+        }
+    }
+}
+
+fn contents<T: Entity>(list: &[Entry<T>], into: &mut BTreeMap<EntityName, Vec<u8>>) {
+    for entry in list {
+        // The model has nothing that JSON cannot hold.
+        let content = serde_json::to_vec(&entry.value).unwrap_or_default();
+        into.insert(entry.value.name(), content);
+    }
+}

@@ -1,0 +1,140 @@
+//! Speaks HTTP to the admin socket of a running server.
+
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{AdminArguments, CommandError, quickstart};
+use crate::{
+    http::{self, BodyLength, Limits, Method, ResponseProgress, ResponseReader},
+    settings::{self, Settings},
+};
+
+/// How long the server may take to say anything.
+const ANSWER_WITHIN: Duration = Duration::from_secs(90);
+/// The largest answer taken.
+const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// A conversation with the running server; one connection a request.
+#[derive(Debug)]
+pub(super) struct AdminClient {
+    socket: PathBuf,
+}
+
+/// What the server answered.
+#[derive(Debug)]
+pub(super) struct AdminAnswer {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+}
+
+impl AdminClient {
+    /// Finds the running server: the socket named on the command line, else that of the settings
+    /// file, else that of quickstart.
+    pub(super) fn find(arguments: &AdminArguments) -> Result<Self, CommandError> {
+        if let Some(socket) = &arguments.admin {
+            return Ok(Self { socket: socket.clone() });
+        }
+        let settings =
+            Settings::load(arguments.config.as_deref(), settings::environment().into_iter())?;
+        let socket = settings.admin_socket();
+        let fallback = quickstart::default_data_directory().map(|at| at.join("admin.sock"));
+        match fallback {
+            Some(quickstart) if arguments.config.is_none() && !socket.exists() => {
+                Ok(Self { socket: quickstart })
+            }
+            _ => Ok(Self { socket }),
+        }
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub(super) fn send(
+        &self,
+        method: Method,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> Result<AdminAnswer, CommandError> {
+        let mut stream = UnixStream::connect(&self.socket)
+            .map_err(|source| CommandError::NotRunning { socket: self.socket.clone(), source })?;
+        exchange(&mut stream, method, target, headers, body)
+            .map_err(|what| CommandError::Conversation { socket: self.socket.clone(), what })
+    }
+
+    /// A request whose answer is JSON of a known shape; a refusal becomes the error.
+    pub(super) fn json<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        target: &str,
+        body: Option<&Value>,
+    ) -> Result<T, CommandError> {
+        let body = body.map(|body| body.to_string().into_bytes());
+        let answer =
+            self.send(method, target, &[("Content-Type", "application/json")], body.as_deref())?;
+        if !(200..300).contains(&answer.status) {
+            return Err(answer.refusal());
+        }
+        serde_json::from_slice(&answer.body).map_err(|error| CommandError::Conversation {
+            socket: self.socket.clone(),
+            what: error.to_string(),
+        })
+    }
+
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+fn exchange(
+    stream: &mut UnixStream,
+    method: Method,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> Result<AdminAnswer, String> {
+    let text = |error: std::io::Error| error.to_string();
+    stream.set_read_timeout(Some(ANSWER_WITHIN)).map_err(text)?;
+    let mut out = Vec::new();
+    let length = body.map_or(BodyLength::None, |body| BodyLength::Known(body.len()));
+    let headers = headers.iter().copied().chain([("Connection", "close")]);
+    http::write_request_head(&mut out, method.as_str(), target, "localhost", headers, length)
+        .map_err(|error| error.to_string())?;
+    out.extend_from_slice(body.unwrap_or_default());
+    stream.write_all(&out).map_err(text)?;
+    let limits = Limits { body_bytes_max: ANSWER_BYTES_MAX, ..Limits::default() };
+    let mut reader = ResponseReader::new(limits);
+    reader.expect(method);
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let progress = reader.poll().map_err(|error| error.to_string())?;
+        if matches!(progress, ResponseProgress::Ready) {
+            break;
+        }
+        let read = stream.read(&mut chunk).map_err(text)?;
+        if read == 0 {
+            reader.end_of_stream().map_err(|error| error.to_string())?;
+            break;
+        }
+        reader.buffer().extend_from_slice(&chunk[..read]);
+    }
+    Ok(AdminAnswer { status: reader.status(), body: reader.body().to_vec() })
+}
+
+impl AdminAnswer {
+    /// The error an unsuccessful answer stands for: its `error` text, or its body.
+    pub(super) fn refusal(&self) -> CommandError {
+        let body: Option<Value> = serde_json::from_slice(&self.body).ok();
+        let message = body
+            .as_ref()
+            .and_then(|body| body.pointer("/error/message").or_else(|| body.get("error")))
+            .and_then(Value::as_str)
+            .map_or_else(|| String::from_utf8_lossy(&self.body).into_owned(), str::to_owned);
+        CommandError::Refused { status: self.status, message }
+    }
+}

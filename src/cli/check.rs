@@ -1,0 +1,50 @@
+//! `ringway check`: everything a start would read, checked without starting.
+
+use std::path::PathBuf;
+
+use super::{CommandError, output};
+use crate::{
+    catalog::{self, Entities},
+    rt::{self, ServerTls},
+    settings::{self, Settings},
+};
+
+/// Arguments of `ringway check`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Settings file to check [default: none; settings come from the environment]
+    #[arg(long, value_name = "FILE", env = "RINGWAY_CONFIG")]
+    config: Option<PathBuf>,
+    /// Catalog files or directories to check besides those the settings name
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
+    let settings =
+        Settings::load(arguments.config.as_deref(), settings::environment().into_iter())?;
+    rt::install_crypto_provider();
+    if let (Some(certificate), Some(key)) = (&settings.listen.certificate, &settings.listen.key) {
+        ServerTls::load(certificate, key)
+            .map_err(|error| CommandError::Start(crate::server::StartError::Tls(error)))?;
+    }
+    let mut paths = settings.runtime.catalog.clone();
+    paths.extend(arguments.paths.iter().cloned());
+    let entities = read_catalog(&paths)?;
+    let problems = entities.check();
+    if !problems.is_empty() {
+        return Err(CommandError::problems(&problems));
+    }
+    output::line(format_args!(
+        "Settings and catalog are good: {} entities, {} tools.",
+        entities.len(),
+        entities.tools.len()
+    ));
+    Ok(())
+}
+
+/// Reads catalog files; every problem found is in the error. What they refer to is not checked.
+pub(super) fn read_catalog(paths: &[PathBuf]) -> Result<Entities, CommandError> {
+    let (entities, problems) = catalog::files::read(paths);
+    if problems.is_empty() { Ok(entities) } else { Err(CommandError::problems(&problems)) }
+}

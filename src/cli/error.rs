@@ -1,0 +1,52 @@
+//! Why a command failed, and what to do about it.
+
+#![expect(missing_docs, reason = "each field is named by the error's text")]
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::catalog::Problem;
+
+/// A command that did not do what was asked. The text says what to do next.
+#[derive(Debug, Error)]
+pub enum CommandError {
+    /// The settings cannot be used.
+    #[error("{0}")]
+    Settings(#[from] crate::settings::SettingsError),
+    /// Files have errors; each is a line of the text.
+    #[error("{text}\n{count} problem(s) found. Nothing was changed.")]
+    Problems { text: String, count: usize },
+    /// The server could not start.
+    #[error("{0}")]
+    Start(#[from] crate::server::StartError),
+    /// No server listens on the admin socket.
+    #[error(
+        "no running server at {socket} ({source})\nStart one with `ringway serve` or `ringway \
+         quickstart`, or name its admin socket with --admin."
+    )]
+    NotRunning { socket: PathBuf, source: std::io::Error },
+    /// The conversation with the server broke.
+    #[error("the server at {socket} did not answer properly: {what}")]
+    Conversation { socket: PathBuf, what: String },
+    /// The server refused.
+    #[error("{message}")]
+    Refused { status: u16, message: String },
+    /// The command was used in a way that makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A file of this machine cannot be read or written.
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: std::io::Error },
+    /// The called tool reported an error; its text was printed.
+    #[error("the tool reported an error")]
+    ToolFailed,
+}
+
+impl CommandError {
+    /// All problems of catalog files, a line each.
+    pub(super) fn problems(problems: &[Problem]) -> Self {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Self::Problems { count: lines.len(), text: lines.join("\n") }
+    }
+}

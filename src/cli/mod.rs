@@ -1,0 +1,100 @@
+//! The command line: one file a command.
+//!
+//! `quickstart` and `serve` run the server in this process; `check` reads files only; all others
+//! speak to a running process over its admin socket. Every error says what happened and what to
+//! do next; results go to standard output, everything else to standard error.
+
+mod admin_client;
+mod apply;
+mod call;
+mod check;
+mod error;
+mod key;
+mod output;
+mod quickstart;
+mod serve;
+mod sessions;
+mod status;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, Parser, Subcommand};
+
+pub use error::CommandError;
+
+/// HTTP APIs as governed tools for AI clients, over MCP.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ringway",
+    version,
+    about,
+    after_help = "Start with `ringway quickstart`: it needs nothing else and prints a working \
+                  MCP endpoint."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a ready-made demo endpoint and print how clients connect to it
+    Quickstart(quickstart::Arguments),
+    /// Run the server
+    Serve(serve::Arguments),
+    /// Check settings, catalog and TLS files without running anything
+    Check(check::Arguments),
+    /// Put catalog files into the running server
+    Apply(apply::Arguments),
+    /// Create, list and revoke API keys of client applications
+    Key(key::Arguments),
+    /// List the tools a client application sees
+    Tools(call::ToolsArguments),
+    /// Call a tool as a client would
+    Call(call::Arguments),
+    /// Tell how the running server is
+    Status(status::Arguments),
+    /// List the sessions in memory
+    Sessions(sessions::Arguments),
+}
+
+/// Where the running server is.
+#[derive(Debug, Clone, Args)]
+struct AdminArguments {
+    /// Admin socket of the running server [default: the one of the settings file, else of
+    /// quickstart]
+    #[arg(long, value_name = "SOCKET", env = "RINGWAY_ADMIN")]
+    admin: Option<PathBuf>,
+    /// Settings file that names the data directory of the running server
+    #[arg(long, value_name = "FILE", env = "RINGWAY_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+/// Runs the command line of this process.
+pub fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let done = match arguments.command {
+        Command::Quickstart(arguments) => quickstart::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Apply(arguments) => apply::run(&arguments),
+        Command::Key(arguments) => key::run(&arguments),
+        Command::Tools(arguments) => call::list(&arguments),
+        Command::Call(arguments) => call::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Sessions(arguments) => sessions::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What a command prints: results to standard output, complaints to standard error.
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
+
+/// One line of a result. A closed pipe is not an error: the reader has seen enough.
+pub(super) fn line(text: impl Display) {
+    let _ = writeln!(io::stdout().lock(), "{text}");
+}
+
+/// An error, on standard error.
+pub(super) fn complain(error: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "error: {error}");
+}
+
+/// A remark that is no result, on standard error.
+pub(super) fn remark(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Columns aligned by their widest cell, each row a line.
+pub(super) fn table(header: &[&str], rows: &[Vec<String>]) {
+    let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let print = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut text = String::new();
+        for (cell, width) in cells.zip(&widths) {
+            text.push_str(cell);
+            text.extend(std::iter::repeat_n(' ', width + 2 - cell.chars().count()));
+        }
+        line(text.trim_end());
+    };
+    print(&mut header.iter().copied());
+    for row in rows {
+        print(&mut row.iter().map(String::as_str));
+    }
+}

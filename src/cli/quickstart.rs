@@ -1,0 +1,176 @@
+//! `ringway quickstart`: one command from nothing to a working MCP endpoint.
+//!
+//! It has a data directory of its own, a demo tenant with one client application and one key. The
+//! key is kept beside the data, so that clients configured once go on working.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    io::Write,
+    net::SocketAddr,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use super::{CommandError, check, output};
+use crate::{
+    catalog::{self, Entities},
+    identity::{ApiKey, KEY_RANDOM_BYTES, KeyRecord},
+    rt::Signals,
+    server::{self, Start},
+    settings::{self, Settings},
+};
+
+/// Arguments of `ringway quickstart`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Catalog file (TOML, YAML or JSON) whose toolsets the demo client application gets
+    #[arg(long, value_name = "FILE")]
+    api: Option<PathBuf>,
+    /// Data directory [default: ringway/quickstart in the user's data directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    data: Option<PathBuf>,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8420")]
+    listen: SocketAddr,
+}
+
+/// The demo's declarations: what every catalog file looks like.
+const DEMO_CATALOG: &str = include_str!("../../config/quickstart.toml");
+const TENANT: &str = "demo";
+const CLIENT_APPLICATION: &str = "assistant";
+const KEY_LABEL: &str = "quickstart";
+
+/// Where quickstart keeps its data: `ringway/quickstart` below `XDG_DATA_HOME`, or below
+/// `~/.local/share`.
+pub(super) fn default_data_directory() -> Option<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|at| at.is_absolute());
+    absolute("XDG_DATA_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
+        .map(|at| at.join("ringway/quickstart"))
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
+    let data = arguments.data.clone().or_else(default_data_directory).ok_or_else(|| {
+        CommandError::Usage("no home directory is set; name a data directory with --data".into())
+    })?;
+    let entities = entities(arguments.api.as_deref())?;
+    fs::create_dir_all(&data)
+        .map_err(|source| CommandError::File { path: data.clone(), source })?;
+    let (key, record) = demo_key(&data.join("quickstart.key"))?;
+    let mut settings = Settings::load(None, settings::environment().into_iter())?;
+    settings.runtime.data_directory.clone_from(&data);
+    settings.listen.runtime = arguments.listen;
+    settings.listen.admin_socket = None;
+    let signals = Signals::install().map_err(server::StartError::Signals)?;
+    let running = server::start(Start {
+        settings,
+        entities: Some(entities),
+        keys: record.into_iter().collect(),
+    })?;
+    introduce(&running.base_url(), key.trim(), &data);
+    running.run(signals)?;
+    Ok(())
+}
+
+/// The demo's entities, with those of the file; what the file leaves unassigned of the demo tenant
+/// is assigned to the demo client application.
+fn entities(api: Option<&Path>) -> Result<Entities, CommandError> {
+    let (mut entities, problems) =
+        catalog::files::read_text(Path::new("quickstart.toml"), DEMO_CATALOG);
+    if !problems.is_empty() {
+        return Err(CommandError::problems(&problems));
+    }
+    if let Some(api) = api {
+        entities.overlay(check::read_catalog(&[api.to_owned()])?);
+        assign_the_rest(&mut entities)?;
+    }
+    let problems = entities.check();
+    if problems.is_empty() { Ok(entities) } else { Err(CommandError::problems(&problems)) }
+}
+
+fn assign_the_rest(entities: &mut Entities) -> Result<(), CommandError> {
+    let mut declarations = String::new();
+    for toolset in &entities.toolsets {
+        let toolset = &toolset.value;
+        let assigned = entities
+            .assignments
+            .iter()
+            .any(|entry| entry.value.tenant == toolset.tenant && entry.value.toolset == toolset.id);
+        if toolset.tenant.as_str() == TENANT && !assigned {
+            // Ids hold no quotes or backslashes.
+            let _ = writeln!(
+                declarations,
+                "[[assignment]]\ntenant = \"{TENANT}\"\nclient_application = \
+                 \"{CLIENT_APPLICATION}\"\ntoolset = \"{}\"",
+                toolset.id
+            );
+        }
+    }
+    let (assignments, problems) =
+        catalog::files::read_text(Path::new("quickstart.toml"), &declarations);
+    entities.overlay(assignments);
+    if problems.is_empty() { Ok(()) } else { Err(CommandError::problems(&problems)) }
+}
+
+/// The key of earlier runs, or a new one with its record.
+fn demo_key(path: &Path) -> Result<(String, Option<KeyRecord>), CommandError> {
+    let file_error = |source| CommandError::File { path: path.to_owned(), source };
+    match fs::read_to_string(path) {
+        Ok(text) => return Ok((text, None)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(file_error(error)),
+    }
+    let mut random = [0; KEY_RANDOM_BYTES];
+    server::random_bytes(&mut random);
+    let key = ApiKey::generate(random);
+    let record = server::key_record(&key, TENANT, CLIENT_APPLICATION, KEY_LABEL, None)
+        .map_err(CommandError::Usage)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(file_error)?;
+    file.write_all(key.text().as_bytes()).map_err(file_error)?;
+    Ok((key.text().to_owned(), Some(record)))
+}
+
+/// Prints how to connect: the URL, the key, a curl line, and settings for common clients.
+fn introduce(base: &str, key: &str, data: &Path) {
+    let url = format!("{base}/runtime/{TENANT}/{CLIENT_APPLICATION}/mcp");
+    output::line(format_args!(
+        r#"Ringway is running. Its data is in {data}.
+
+  MCP endpoint   {url}
+  API key        {key}
+
+Try it:
+
+  curl -s {url} \
+    -H 'Authorization: Bearer {key}' \
+    -H 'Content-Type: application/json' \
+    -d '{{"jsonrpc":"2.0","id":1,"method":"tools/list"}}'
+
+Claude Code:
+
+  claude mcp add --transport http ringway {url} --header "Authorization: Bearer {key}"
+
+Cursor, VS Code and others (mcp.json; VS Code calls the first key "servers"):
+
+  {{
+    "mcpServers": {{
+      "ringway": {{
+        "type": "http",
+        "url": "{url}",
+        "headers": {{ "Authorization": "Bearer {key}" }}
+      }}
+    }}
+  }}
+
+From another terminal: ringway tools, ringway call runtime_status, ringway status.
+Stop with Ctrl-C."#,
+        data = data.display()
+    ));
+}

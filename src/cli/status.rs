@@ -1,0 +1,36 @@
+//! `ringway status`: how the running server is.
+
+use serde_json::Value;
+
+use super::{AdminArguments, CommandError, admin_client::AdminClient, output};
+use crate::http::Method;
+
+/// Arguments of `ringway status`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    admin: AdminArguments,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
+    let status: Value = AdminClient::find(&arguments.admin)?.json(Method::Get, "/status", None)?;
+    if arguments.json {
+        output::line(format_args!("{status:#}"));
+        return Ok(());
+    }
+    let rows = status.as_object().into_iter().flatten().map(|(name, value)| {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Array(items) => {
+                items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+            }
+            other => other.to_string(),
+        };
+        vec![name.replace('_', " "), text]
+    });
+    output::table(&["STATUS", ""], &rows.collect::<Vec<_>>());
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! From an API's answer to the outcome of a tool.
+//!
+//! Pure: the same code runs on the core for ordinary answers and on the worker pool for large ones.
+
+use std::borrow::Cow;
+
+use crate::http::{self, Known, ResponseReader};
+use crate::json;
+use crate::mapping::ResponsePlan;
+use crate::mcp::ToolOutcome;
+
+use super::content::{Codings, ContentError};
+use super::error::CallError;
+use super::failure::{Asked, FailureHead, describe};
+use super::media::{Media, text_of, unmarked};
+
+/// The parts of an answer that outlive its connection's next use.
+#[derive(Debug)]
+pub(crate) struct Head<'a> {
+    pub(crate) status: u16,
+    pub(crate) content_type: Option<Cow<'a, str>>,
+    pub(crate) codings: Codings,
+    /// Only of an answer that is no success.
+    pub(crate) failure: Option<Box<FailureHead>>,
+}
+
+/// JSON, already in the words of the tool.
+pub(crate) fn structured(json: Vec<u8>) -> ToolOutcome {
+    ToolOutcome::Success { structured_json: Some(json), text: None }
+}
+
+fn plain(text: String) -> ToolOutcome {
+    ToolOutcome::Success { structured_json: None, text: Some(text) }
+}
+
+impl<'a> Head<'a> {
+    /// Reads what matters of the answer that is ready.
+    pub(crate) fn of(answers: &'a ResponseReader) -> Result<Self, ContentError> {
+        let status = answers.status();
+        let mut codings = Codings::default();
+        if answers.header(Known::ContentEncoding).is_some() {
+            let name = Known::ContentEncoding.name();
+            let named = answers.headers().filter(|(other, _)| other.eq_ignore_ascii_case(name));
+            for (_, value) in named {
+                codings.add(value)?;
+            }
+        }
+        let content_type = answers.header(Known::ContentType).map(String::from_utf8_lossy);
+        let failure = (!is_success(status)).then(|| Box::new(failure_head(answers)));
+        Ok(Self { status, content_type, codings, failure })
+    }
+
+    pub(crate) fn into_owned(self) -> Head<'static> {
+        Head {
+            status: self.status,
+            content_type: self.content_type.map(|text| Cow::Owned(text.into_owned())),
+            codings: self.codings,
+            failure: self.failure,
+        }
+    }
+
+    /// The outcome, given the plain body or why there is none.
+    pub(crate) fn shape(
+        &self,
+        body: Result<&[u8], ContentError>,
+        plan: &ResponsePlan,
+        asked: Asked<'_>,
+    ) -> Result<ToolOutcome, CallError> {
+        let content_type = self.content_type.as_deref();
+        if let Some(failure) = &self.failure {
+            return Ok(ToolOutcome::Failure { text: failed(failure, content_type, body, asked) });
+        }
+        let connection = || asked.connection.to_owned();
+        let body =
+            body.map_err(|source| CallError::Content { connection: connection(), source })?;
+        if body.is_empty() {
+            return Ok(plain(done(self.status)));
+        }
+        let media = Media::of(content_type, body);
+        match &media {
+            Media::Json => match json::guard(unmarked(body)) {
+                Ok(checked) => Ok(structured(plan.translate(checked.root()))),
+                // Nobody said that it is JSON; it only began like it.
+                Err(_) if content_type.is_none() => Ok(plain(text_of(&media, body).into_owned())),
+                Err(source) => {
+                    let status = self.status;
+                    Err(CallError::Json { connection: connection(), status, source })
+                }
+            },
+            Media::Html | Media::Text { .. } => Ok(plain(text_of(&media, body).into_owned())),
+            Media::Binary { name } => Ok(plain(format!(
+                "HTTP {}: the API answered with {} bytes of {name}, which cannot be shown as text.",
+                self.status,
+                body.len()
+            ))),
+        }
+    }
+}
+
+pub(crate) fn is_success(status: u16) -> bool {
+    (200..=299).contains(&status)
+}
+
+fn failed(
+    head: &FailureHead,
+    content_type: Option<&str>,
+    body: Result<&[u8], ContentError>,
+    asked: Asked<'_>,
+) -> String {
+    match body {
+        Ok(body) => describe(head, &Media::of(content_type, body), body, asked),
+        Err(error) => {
+            let text = describe(head, &Media::Text { single_byte: false }, b"", asked);
+            format!("{text}\nIts body cannot be read: {error}.")
+        }
+    }
+}
+
+fn done(status: u16) -> String {
+    let reason = http::reason(status);
+    let space = if reason.is_empty() { "" } else { " " };
+    format!("Done: HTTP {status}{space}{reason}, without content.")
+}
+
+fn failure_head(answers: &ResponseReader) -> FailureHead {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let named = |name: &str| {
+        let mut headers = answers.headers();
+        headers.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| text(value))
+    };
+    FailureHead {
+        status: answers.status(),
+        retry_after: answers.header(Known::RetryAfter).map(text),
+        location: answers.header(Known::Location).map(text),
+        correlation_id: named("x-correlation-id").or_else(|| named("x-request-id")),
+    }
+}

@@ -1,0 +1,246 @@
+//! Why a call brought no usable answer.
+//!
+//! The text is safe to show to a client: it names the connection and what to check, never an
+//! address, a credential or a body. What the operating system said is in [`CallError::detail`], for
+//! the log.
+
+use thiserror::Error;
+
+use crate::http::{HeadRefused, HttpError};
+use crate::telemetry::DownstreamLabel;
+
+use super::content::ContentError;
+
+/// Whose fault a failed call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The caller asked for what cannot be done.
+    Client,
+    /// The API, or the way to it.
+    Downstream,
+    /// This appliance or its settings.
+    Us,
+}
+
+/// A call without a usable answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CallError {
+    /// Nothing could be sent: the way to the API is closed.
+    #[error("the API behind connection \"{connection}\" cannot be reached: {problem}")]
+    Unreachable {
+        /// The connection.
+        connection: String,
+        /// Which step failed.
+        problem: Unreachable,
+        /// What the step said, for the log.
+        detail: String,
+    },
+    /// A time limit passed.
+    #[error("the API behind connection \"{connection}\" did not {awaited} within {limit_ms} ms")]
+    TimedOut {
+        /// The connection.
+        connection: String,
+        /// What it was waited for.
+        awaited: Awaited,
+        /// The limit.
+        limit_ms: u64,
+        /// Whether asking again does no harm.
+        repeatable: bool,
+    },
+    /// The connection ended before the answer did.
+    #[error(
+        "the API behind connection \"{connection}\" closed the connection {}",
+        if *.answering { "in the middle of its answer" } else { "without an answer" }
+    )]
+    Closed {
+        /// The connection.
+        connection: String,
+        /// Whether a part of the answer had come.
+        answering: bool,
+        /// Whether asking again does no harm.
+        repeatable: bool,
+    },
+    /// The answer breaks HTTP or a limit.
+    #[error("the answer of the API behind connection \"{connection}\" was refused: {reason}")]
+    Refused {
+        /// The connection.
+        connection: String,
+        /// What is wrong with it.
+        reason: HttpError,
+    },
+    /// The body's content encoding cannot be undone.
+    #[error("the answer of the API behind connection \"{connection}\" cannot be decoded: {source}")]
+    Content {
+        /// The connection.
+        connection: String,
+        /// What is wrong with it.
+        source: ContentError,
+    },
+    /// The body is declared as JSON and is not, or not safely so.
+    #[error(
+        "HTTP {status} from the API behind connection \"{connection}\", \
+         but its body is unusable: {source}"
+    )]
+    Json {
+        /// The connection.
+        connection: String,
+        /// The answer's status: the call itself was a success.
+        status: u16,
+        /// What is wrong with it.
+        source: crate::json::JsonError,
+    },
+    /// The request is larger or stranger than can be sent.
+    #[error("the request cannot be sent: {reason}")]
+    Unsendable {
+        /// Why.
+        reason: HeadRefused,
+    },
+    /// The tool is no REST tool: a mistake of this program.
+    #[error("this tool does not call an HTTP API")]
+    NotRest,
+    /// Too much is going on here.
+    #[error("the runtime is too busy to read the answer; try again")]
+    Overloaded,
+}
+
+/// Which step on the way to an API failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Unreachable {
+    /// The name means nothing.
+    #[error("its host name does not resolve (check the connection's base_url)")]
+    Unresolved,
+    /// The name means only addresses that settings close.
+    #[error("its addresses are in a blocked network (downstream.blocked_networks)")]
+    Blocked,
+    /// Nobody answers there.
+    #[error("no connection could be made (is it running?)")]
+    Unconnected,
+    /// It answers, and not with a certificate that can be trusted.
+    #[error("the TLS handshake failed (check its certificate and downstream.extra_roots)")]
+    Untrusted,
+    /// It did not answer in time.
+    #[error("connecting took too long (downstream.connect_timeout_ms)")]
+    TimedOut,
+    /// It needs TLS, and there is none here.
+    #[error("it needs TLS, and no trust roots are loaded")]
+    NoTls,
+}
+
+/// What an API was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Awaited {
+    /// The request to be taken.
+    #[error("take the request")]
+    Request,
+    /// The head of the answer.
+    #[error("begin to answer")]
+    Head,
+    /// The rest of the answer.
+    #[error("finish its answer")]
+    Body,
+}
+
+impl CallError {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Unreachable { problem, .. } => match problem {
+                Unreachable::Blocked | Unreachable::NoTls => Blame::Us,
+                _ => Blame::Downstream,
+            },
+            Self::TimedOut { .. }
+            | Self::Closed { .. }
+            | Self::Refused { .. }
+            | Self::Content { .. }
+            | Self::Json { .. } => Blame::Downstream,
+            Self::Unsendable { .. } => Blame::Client,
+            Self::NotRest | Self::Overloaded => Blame::Us,
+        }
+    }
+
+    /// Whether the same call may be made again: it cannot have had an effect twice, and may go
+    /// better.
+    pub fn may_retry(&self) -> bool {
+        match self {
+            Self::Unreachable { problem, .. } => {
+                !matches!(problem, Unreachable::Blocked | Unreachable::NoTls)
+            }
+            Self::TimedOut { repeatable, .. } | Self::Closed { repeatable, .. } => *repeatable,
+            // The API has done what was asked; only its answer was lost.
+            Self::Refused { .. }
+            | Self::Content { .. }
+            | Self::Json { .. }
+            | Self::Unsendable { .. }
+            | Self::NotRest
+            | Self::Overloaded => false,
+        }
+    }
+
+    /// How the call is counted.
+    pub(crate) fn label(&self) -> DownstreamLabel {
+        match self {
+            Self::Unreachable { problem: Unreachable::Blocked, .. } => DownstreamLabel::Blocked,
+            Self::Unreachable { problem: Unreachable::TimedOut, .. } | Self::TimedOut { .. } => {
+                DownstreamLabel::TimedOut
+            }
+            Self::Unreachable { .. } => DownstreamLabel::ConnectFailed,
+            Self::Refused { reason: HttpError::BodyTooLarge { .. }, .. }
+            | Self::Content { source: ContentError::TooLarge { .. }, .. } => {
+                DownstreamLabel::TooLarge
+            }
+            _ => DownstreamLabel::Broken,
+        }
+    }
+
+    /// What the log should say beside the text; empty where the text says it all.
+    pub fn detail(&self) -> &str {
+        match self {
+            Self::Unreachable { detail, .. } => detail,
+            _ => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unreachable(problem: Unreachable) -> CallError {
+        let detail = "10.0.0.7:443: refused".to_owned();
+        CallError::Unreachable { connection: "orders".to_owned(), problem, detail }
+    }
+
+    #[test]
+    fn blame_and_retry_follow_from_what_happened() {
+        let closed = |answering, repeatable| CallError::Closed {
+            connection: "orders".to_owned(),
+            answering,
+            repeatable,
+        };
+        let table = [
+            (unreachable(Unreachable::Unconnected), Blame::Downstream, true),
+            (unreachable(Unreachable::Blocked), Blame::Us, false),
+            (closed(false, true), Blame::Downstream, true),
+            (closed(true, false), Blame::Downstream, false),
+            (CallError::Unsendable { reason: HeadRefused::Host }, Blame::Client, false),
+            (CallError::Overloaded, Blame::Us, false),
+        ];
+        for (error, blame, may_retry) in table {
+            assert_eq!((error.blame(), error.may_retry()), (blame, may_retry), "{error}");
+        }
+    }
+
+    #[test]
+    fn texts_name_the_connection_and_keep_addresses_for_the_log() {
+        let error = unreachable(Unreachable::Unconnected);
+        assert!(error.to_string().contains("connection \"orders\" cannot be reached: no conn"));
+        assert!(!error.to_string().contains("10.0.0.7") && error.detail().contains("10.0.0.7"));
+        let slow = CallError::TimedOut {
+            connection: "orders".to_owned(),
+            awaited: Awaited::Head,
+            limit_ms: 30,
+            repeatable: true,
+        };
+        assert!(slow.to_string().ends_with("did not begin to answer within 30 ms"), "{slow}");
+    }
+}

@@ -1,0 +1,348 @@
+//! Calling an HTTP API.
+//!
+//! One [`RestCaller`] a core, with a pool of its own. A call takes the last used connection to its
+//! host (or makes one), writes the request in one piece, reads the answer where it arrives, and
+//! shapes it. Nothing of the client's goes out: only what the connection and the mapping say.
+//!
+//! Invariants: a request is sent again only when that cannot do harm (it never left, or its method
+//! may be repeated) and only once, over a fresh connection; every wait has a limit; every body has
+//! a limit, before and after decoding; large bodies are decoded and translated off the core.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::catalog::{CompiledConnection, CompiledTool};
+use crate::http::{Limits, Method};
+use crate::mapping::OutgoingRequest;
+use crate::mcp::ToolOutcome;
+use crate::rt::{self, ClientTls, ConnectTarget, Resolver, WorkerPool};
+use crate::settings;
+use crate::telemetry::{CoreMetrics, DownstreamLabel};
+
+use super::answer::Head;
+use super::call::{Call, asked, host_name, problem_of, redirect, rest_parts};
+use super::content::ContentError;
+use super::egress::Egress;
+use super::error::{Awaited, CallError, Unreachable};
+use super::exchange::{Broken, Budget, exchange};
+use super::pool::{Line, Pool};
+use super::request::join;
+
+/// A body up to this size is decoded, checked and translated on the core.
+const INLINE_BYTES_MAX: usize = 128 * 1024;
+/// How often a connection that follows redirects does so in one call.
+const REDIRECTS_MAX: usize = 3;
+/// How many sets of trust roots a core keeps ready.
+const TRUSTS_MAX: usize = 256;
+
+/// What a call has to know about the request that caused it.
+#[derive(Debug, Clone, Copy)]
+pub struct CallEnvironment<'a> {
+    /// For the log.
+    pub execution_id: &'a str,
+    /// Sent as `X-Correlation-Id` where the connection has none of its own.
+    pub correlation_id: Option<&'a str>,
+    /// What is left of the caller's own time.
+    pub time_left: Option<Duration>,
+}
+
+/// Calls HTTP APIs from one core.
+pub struct RestCaller {
+    pool: Rc<Pool>,
+    egress: Egress,
+    limits: Limits,
+    decoded_bytes_max: usize,
+    connect_timeout: Duration,
+    headers_timeout: Duration,
+    total_timeout: Duration,
+    resolver: Resolver,
+    workers: WorkerPool,
+    extra_roots: Vec<PathBuf>,
+    tls: Option<ClientTls>,
+    metrics: Arc<CoreMetrics>,
+    trusts: RefCell<HashMap<Vec<PathBuf>, ClientTls>>,
+}
+
+impl fmt::Debug for RestCaller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RestCaller").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
+
+impl RestCaller {
+    /// A caller with an empty pool. Without `tls`, calls to `https` fail.
+    pub fn new(
+        settings: &settings::Downstream,
+        http: &settings::Http,
+        resolver: Resolver,
+        workers: WorkerPool,
+        tls: Option<ClientTls>,
+        metrics: Arc<CoreMetrics>,
+    ) -> Self {
+        let idle_max = Duration::from_secs(settings.idle_connection_seconds);
+        Self {
+            pool: Pool::new(settings.idle_connections_max, idle_max),
+            egress: Egress::new(settings.blocked_networks.clone()),
+            limits: Limits {
+                head_bytes_max: http.head_bytes_max,
+                headers_max: http.headers_max,
+                body_bytes_max: settings.response_bytes_max,
+            },
+            decoded_bytes_max: settings.decoded_bytes_max,
+            connect_timeout: Duration::from_millis(settings.connect_timeout_ms),
+            headers_timeout: Duration::from_millis(settings.headers_timeout_ms),
+            total_timeout: Duration::from_millis(settings.total_timeout_ms),
+            resolver,
+            workers,
+            extra_roots: settings.extra_roots.clone(),
+            tls,
+            metrics,
+            trusts: RefCell::default(),
+        }
+    }
+
+    /// How many connections wait for the next call.
+    pub fn idle_connections(&self) -> usize {
+        self.pool.idle_count()
+    }
+
+    /// Makes the call that `request` describes, for `tool`.
+    ///
+    /// # Errors
+    /// When there is no usable answer. An answer that says no is an outcome, not an error.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection it uses, which is how the API learns of it.
+    pub async fn run(
+        &self,
+        tool: &Arc<CompiledTool>,
+        request: &OutgoingRequest,
+        environment: &CallEnvironment<'_>,
+    ) -> Result<ToolOutcome, CallError> {
+        let Some((connection, response)) = rest_parts(tool) else {
+            return Err(CallError::NotRest);
+        };
+        let host_name = host_name(connection);
+        let call = Call {
+            tool,
+            connection,
+            response,
+            request,
+            method: Method::of(&request.method),
+            correlation_id: environment.correlation_id,
+            budget: self.budget(tool, connection, environment),
+            host_name: &host_name,
+        };
+        let tally = Tally::start(&self.metrics, call.budget.started);
+        let outcome = self.call(&call).await;
+        tally.end(label_of(&outcome));
+        if let Err(error) = &outcome {
+            tracing::info!(
+                execution_id = environment.execution_id,
+                connection = connection.id.as_str(),
+                detail = error.detail(),
+                "downstream call failed: {error}"
+            );
+        }
+        outcome.map(|(_, outcome)| outcome)
+    }
+
+    fn budget(
+        &self,
+        tool: &CompiledTool,
+        connection: &CompiledConnection,
+        environment: &CallEnvironment<'_>,
+    ) -> Budget {
+        let total = tool.total_timeout.or(connection.total_timeout).unwrap_or(self.total_timeout);
+        Budget {
+            started: Instant::now(),
+            connect: connection.connect_timeout.unwrap_or(self.connect_timeout),
+            headers: connection.headers_timeout.unwrap_or(self.headers_timeout),
+            total: environment.time_left.map_or(total, |left| left.min(total)),
+        }
+    }
+
+    /// The status of the answer, and what it came to.
+    async fn call(&self, call: &Call<'_>) -> Result<(u16, ToolOutcome), CallError> {
+        let mut target = join(&call.connection.base_path, &call.request.target);
+        let mut redirects_left = match call.method {
+            Method::Get | Method::Head if call.connection.follow_redirects => REDIRECTS_MAX,
+            _ => 0,
+        };
+        loop {
+            let (line, is_reusable) = self.answered(call, &target).await?;
+            if redirects_left > 0
+                && let Some(next) = redirect(&line, call.connection, &target)
+            {
+                redirects_left -= 1;
+                self.give_back(call, line, is_reusable);
+                target = Cow::Owned(next);
+                continue;
+            }
+            let status = line.answers.status();
+            return Ok((status, self.shape(call, line, is_reusable).await?));
+        }
+    }
+
+    /// A connection with the answer in it, and whether it may be used again.
+    async fn answered(
+        &self,
+        call: &Call<'_>,
+        target: &str,
+    ) -> Result<(Box<Line>, bool), CallError> {
+        let mut kept = self.pool.take(call.host(), call.budget.started);
+        loop {
+            let mut line = match kept.take() {
+                Some(line) => line,
+                None => self.connect(call).await?,
+            };
+            call.outgoing(target)
+                .write(&mut line.request)
+                .map_err(|reason| CallError::Unsendable { reason })?;
+            match exchange(&mut line, call.method, &call.budget).await {
+                Ok(is_reusable) => return Ok((line, is_reusable)),
+                // The API closed the connection while it was idle, before it saw this request. The
+                // next one is fresh, so this happens once.
+                Err(Broken::Closed { answering: false, is_unsent })
+                    if line.is_reused && (is_unsent || call.is_repeatable()) => {}
+                Err(broken) => return Err(call.broken(broken)),
+            }
+        }
+    }
+
+    async fn connect(&self, call: &Call<'_>) -> Result<Box<Line>, CallError> {
+        let connection = call.connection;
+        let tls = if connection.is_https { Some(self.trust(call).await?) } else { None };
+        let target =
+            ConnectTarget { host: &connection.host, port: connection.port, tls: tls.as_ref() };
+        let allowed = |address: IpAddr| self.egress.allows(address);
+        let within = call.budget.connect.min(call.budget.left(Instant::now()));
+        match rt::connect(&self.resolver, target, &allowed, within).await {
+            Ok(connection) => Ok(Line::new(connection, self.limits)),
+            Err(error) => Err(call.unreachable(problem_of(&error), &error)),
+        }
+    }
+
+    /// The trust roots of a connection, read off the core the first time.
+    async fn trust(&self, call: &Call<'_>) -> Result<ClientTls, CallError> {
+        let own = &call.connection.tls_roots;
+        if own.is_empty() {
+            return self.tls.clone().ok_or_else(|| call.unreachable(Unreachable::NoTls, &""));
+        }
+        if let Some(tls) = self.trusts.borrow().get(own) {
+            return Ok(tls.clone());
+        }
+        let roots: Vec<PathBuf> = self.extra_roots.iter().chain(own).cloned().collect();
+        let loaded = self.workers.run(move || ClientTls::new(&roots)).await;
+        let tls = loaded
+            .map_err(|_| CallError::Overloaded)?
+            .map_err(|error| call.unreachable(Unreachable::Untrusted, &error))?;
+        let mut trusts = self.trusts.borrow_mut();
+        if trusts.len() >= TRUSTS_MAX {
+            trusts.clear();
+        }
+        trusts.insert(own.clone(), tls.clone());
+        Ok(tls)
+    }
+
+    /// The outcome of the answer in `line`, which goes back into the pool.
+    async fn shape(
+        &self,
+        call: &Call<'_>,
+        line: Box<Line>,
+        is_reusable: bool,
+    ) -> Result<ToolOutcome, CallError> {
+        let body = line.answers.body();
+        let head = Head::of(&line.answers).map_err(|source| call.undecodable(source))?;
+        let inline_max = INLINE_BYTES_MAX.min(self.decoded_bytes_max);
+        let plain = match () {
+            () if body.len() > INLINE_BYTES_MAX => None,
+            () if head.codings.is_identity() => Some(Ok(Cow::Borrowed(body))),
+            () => match head.codings.decode(body, inline_max) {
+                Err(ContentError::TooLarge { .. }) if inline_max < self.decoded_bytes_max => None,
+                decoded => Some(decoded.map(Cow::Owned)),
+            },
+        };
+        if let Some(plain) = plain {
+            let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
+            let shaped = head.shape(plain, call.response, call.asked());
+            self.give_back(call, line, is_reusable);
+            return shaped;
+        }
+        let (head, body) = (head.into_owned(), body.to_vec());
+        self.give_back(call, line, is_reusable);
+        self.shape_off_core(call, head, body).await
+    }
+
+    async fn shape_off_core(
+        &self,
+        call: &Call<'_>,
+        head: Head<'static>,
+        body: Vec<u8>,
+    ) -> Result<ToolOutcome, CallError> {
+        let tool = Arc::clone(call.tool);
+        let bytes_max = self.decoded_bytes_max;
+        let work = move || {
+            let (connection, response) = rest_parts(&tool)?;
+            let plain = if head.codings.is_identity() {
+                Ok(Cow::Borrowed(body.as_slice()))
+            } else {
+                head.codings.decode(&body, bytes_max).map(Cow::Owned)
+            };
+            let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
+            Some(head.shape(plain, response, asked(connection)))
+        };
+        let shaped = rt::timeout(call.budget.left(Instant::now()), self.workers.run(work)).await;
+        match shaped {
+            Ok(Ok(Some(shaped))) => shaped,
+            Ok(_) => Err(CallError::Overloaded),
+            Err(_) => Err(call.broken(Broken::TimedOut(Awaited::Body))),
+        }
+    }
+
+    fn give_back(&self, call: &Call<'_>, mut line: Box<Line>, is_reusable: bool) {
+        if is_reusable {
+            line.answers.consume();
+            self.pool.put(call.host(), line, Instant::now());
+        }
+    }
+}
+
+/// Counts a call once: by its end, or as cancelled when it was dropped before.
+struct Tally<'a> {
+    metrics: &'a CoreMetrics,
+    started: Instant,
+    label: DownstreamLabel,
+}
+
+impl<'a> Tally<'a> {
+    fn start(metrics: &'a CoreMetrics, started: Instant) -> Self {
+        Self { metrics, started, label: DownstreamLabel::Cancelled }
+    }
+
+    fn end(mut self, label: DownstreamLabel) {
+        self.label = label;
+    }
+}
+
+impl Drop for Tally<'_> {
+    fn drop(&mut self) {
+        self.metrics.downstream_call(self.label, self.started.elapsed());
+    }
+}
+
+fn label_of(outcome: &Result<(u16, ToolOutcome), CallError>) -> DownstreamLabel {
+    match outcome {
+        Ok((200..=299, _)) => DownstreamLabel::Ok,
+        Ok((400..=499, _)) => DownstreamLabel::ClientError,
+        Ok(_) => DownstreamLabel::ServerError,
+        Err(error) => error.label(),
+    }
+}

@@ -1,0 +1,10 @@
+//! Calls against a real API on a real socket.
+
+mod answers;
+mod api;
+mod connections;
+mod counting;
+mod price;
+mod requests;
+mod support;
+mod tls;

@@ -1,0 +1,141 @@
+//! What the tests of this room share.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::api::Api;
+use crate::catalog::{CompiledTool, Snapshot, files};
+use crate::downstream::error::CallError;
+use crate::downstream::{CallEnvironment, RestCaller};
+use crate::mapping::OutgoingRequest;
+use crate::mcp::ToolOutcome;
+use crate::rt::{self, CoreOptions, Resolver, WorkerPool};
+use crate::settings;
+use crate::telemetry::CoreMetrics;
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const ENVIRONMENT: CallEnvironment<'_> =
+    CallEnvironment { execution_id: "test", correlation_id: None, time_left: None };
+
+/// A tool of kind `rest` behind a connection with these extra lines in its declaration.
+pub(super) fn tool_at(base_url: &str, connection: &str) -> Arc<CompiledTool> {
+    let text = format!(
+        r#"
+        [[tenant]]
+        id = "acme"
+        [[client_application]]
+        tenant = "acme"
+        id = "desk"
+        [[connection]]
+        tenant = "acme"
+        id = "orders"
+        base_url = "{base_url}"
+        {connection}
+        [[toolset]]
+        tenant = "acme"
+        id = "shop"
+        kind = "rest"
+        connection = "orders"
+        [[tool]]
+        tenant = "acme"
+        toolset = "shop"
+        name = "anything"
+        description = "Asks anything"
+        method = "GET"
+        path = "/anything"
+        [[assignment]]
+        tenant = "acme"
+        client_application = "desk"
+        toolset = "shop"
+        "#
+    );
+    let (entities, problems) = files::read_text(Path::new("test.toml"), &text);
+    assert!(problems.is_empty(), "{problems:?}");
+    let snapshot = Snapshot::compile(&entities, 1).unwrap();
+    Arc::clone(snapshot.view("acme", "desk").unwrap().tool("anything").unwrap())
+}
+
+pub(super) fn tool(api: &Api, connection: &str) -> Arc<CompiledTool> {
+    tool_at(&format!("http://{}/v1/", api.address), connection)
+}
+
+pub(super) fn request(method: &str, target: &str) -> OutgoingRequest {
+    OutgoingRequest {
+        method: method.into(),
+        target: target.into(),
+        headers: Vec::new(),
+        body: None,
+        content_type: None,
+    }
+}
+
+pub(super) fn posting(body: &[u8]) -> OutgoingRequest {
+    OutgoingRequest {
+        body: Some(body.to_vec()),
+        content_type: Some("application/json".into()),
+        ..request("POST", "/orders")
+    }
+}
+
+pub(super) fn caller_with(change: impl FnOnce(&mut settings::Downstream)) -> RestCaller {
+    caller_counted_by(&Arc::default(), change)
+}
+
+pub(super) fn caller_counted_by(
+    metrics: &Arc<CoreMetrics>,
+    change: impl FnOnce(&mut settings::Downstream),
+) -> RestCaller {
+    let mut settings = settings::Downstream::default();
+    change(&mut settings);
+    let workers = WorkerPool::start(1, 64).unwrap();
+    let resolver = Resolver::new(workers.clone());
+    let http = settings::Http::default();
+    RestCaller::new(&settings, &http, resolver, workers, None, Arc::clone(metrics))
+}
+
+pub(super) fn caller() -> RestCaller {
+    caller_with(|_| {})
+}
+
+pub(super) fn on_a_core<T>(future: impl Future<Output = T>) -> T {
+    rt::run_once(CoreOptions::default(), future).unwrap()
+}
+
+/// One call with an own caller.
+pub(super) fn call(
+    tool: &Arc<CompiledTool>,
+    request: &OutgoingRequest,
+) -> Result<ToolOutcome, CallError> {
+    on_a_core(async { caller().run(tool, request, &ENVIRONMENT).await })
+}
+
+pub(super) fn get(api: &Api) -> Result<ToolOutcome, CallError> {
+    call(&tool(api, ""), &request("GET", "/x"))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "compared with what a call returns")]
+pub(super) fn json(text: &str) -> Result<ToolOutcome, CallError> {
+    Ok(ToolOutcome::Success { structured_json: Some(text.as_bytes().to_vec()), text: None })
+}
+
+pub(super) fn failure(outcome: Result<ToolOutcome, CallError>) -> String {
+    match outcome {
+        Ok(ToolOutcome::Failure { text }) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(super) fn text(outcome: Result<ToolOutcome, CallError>) -> String {
+    match outcome {
+        Ok(ToolOutcome::Success { structured_json: None, text: Some(text) }) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(super) fn gzipped(plain: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(plain).unwrap();
+    encoder.finish().unwrap()
+}

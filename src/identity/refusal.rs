@@ -1,0 +1,97 @@
+//! What a caller is told who is not let in, and what the log is told.
+
+use thiserror::Error;
+
+use super::KeyRefusal;
+
+/// Why a request is refused before it is looked at. `Display` is the reason for the log; the client
+/// gets [`Refusal::client_text`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// There is none, and the client application is not open.
+    #[error("no credential")]
+    NoCredential,
+    /// Two different ones, or a repeated header.
+    #[error("more than one credential")]
+    Ambiguous,
+    /// A header that holds no token.
+    #[error("malformed credential")]
+    Malformed,
+    /// The key was not accepted.
+    #[error("{0}")]
+    Key(KeyRefusal),
+}
+
+impl Refusal {
+    /// The HTTP status: RFC 6750 section 3.1.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Ambiguous => 400,
+            Self::NoCredential | Self::Malformed | Self::Key(_) => 401,
+        }
+    }
+
+    /// What the client may know.
+    pub fn client_text(self) -> &'static str {
+        match self {
+            Self::NoCredential => {
+                "This endpoint needs an API key: send it as \"Authorization: Bearer <key>\" \
+                 or \"X-Api-Key: <key>\"."
+            }
+            Self::Ambiguous => "The request carries more than one credential: send one.",
+            Self::Malformed | Self::Key(_) => "The API key is not valid for this endpoint.",
+        }
+    }
+
+    /// The value of `WWW-Authenticate`: RFC 6750 section 3. A request without a credential gets no
+    /// error code, as the RFC asks.
+    pub fn challenge(self) -> &'static str {
+        match self {
+            Self::NoCredential => "Bearer realm=\"ringway\"",
+            Self::Ambiguous => {
+                "Bearer realm=\"ringway\", error=\"invalid_request\", \
+                 error_description=\"More than one credential\""
+            }
+            Self::Malformed | Self::Key(_) => {
+                "Bearer realm=\"ringway\", error=\"invalid_token\", \
+                 error_description=\"The API key is not valid for this endpoint\""
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::KeyId;
+
+    #[test]
+    fn clients_cannot_tell_refused_keys_apart_and_logs_can() {
+        let id = KeyId::parse("0123456789ab").unwrap();
+        let reasons = [
+            KeyRefusal::Malformed,
+            KeyRefusal::Unknown { id },
+            KeyRefusal::WrongSecret { id },
+            KeyRefusal::Expired { id },
+            KeyRefusal::Revoked { id },
+            KeyRefusal::Foreign { id },
+        ]
+        .map(Refusal::Key);
+        for reason in reasons {
+            assert_eq!(reason.status(), 401);
+            assert_eq!(reason.challenge(), Refusal::Malformed.challenge());
+            assert_eq!(reason.client_text(), Refusal::Malformed.client_text());
+        }
+        let logged: std::collections::HashSet<String> =
+            reasons.iter().map(ToString::to_string).collect();
+        assert_eq!(logged.len(), reasons.len());
+    }
+
+    #[test]
+    fn challenges_follow_rfc_6750() {
+        assert_eq!(Refusal::NoCredential.challenge(), "Bearer realm=\"ringway\"");
+        assert!(Refusal::Malformed.challenge().contains("error=\"invalid_token\""));
+        assert!(Refusal::Ambiguous.challenge().contains("error=\"invalid_request\""));
+        assert_eq!(Refusal::Ambiguous.status(), 400);
+    }
+}

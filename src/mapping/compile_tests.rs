@@ -1,0 +1,82 @@
+//! Tests of rules that do not make a request: each error names the rule and what to change.
+
+use serde_json::{Map, json};
+
+use super::*;
+
+/// `METHOD path | name@location {other keys} ; … | a part of the error`
+const CASES: &str = r#"
+GET /{id} | | placeholder {id} without a field rule; add a rule
+GET / | id@path | field id (path): the path "/" has no placeholder of this name
+GET x | | has to start with '/'
+GET /{a}.. | a@path | could make it '..'
+GET / | a@body | move the body fields to the query
+TRACE / | | the method "TRACE": use GET
+POST / | a..b@body | field a..b (body): a name is missing at character 3
+POST / | a@body ; a@body | another rule has the same source field; remove one
+GET / | X-A@header ; x-a@header | field x-a (header): another rule has the same
+POST / | a@body ; a.b@body ; a.b[*]@body | field a.b[*] (body): another rule
+POST / | a@body {"type": "string"} ; a.b@body | field a (body): the rules disagree
+POST / | a[*]@body ; a.b@body | field a.b (body): the rules disagree
+POST / | a[*]@body {"array_item_type":"string"} ; a[*].b@body | field a[*] (body): the rules
+POST / | [*].a@body ; b@body | field b (body): the rules disagree
+GET / | o@query {"type": "object"} | move it to the body
+GET / | o@query {"type": "array", "array_item_type": "object"} | move it to the body
+GET / | @query | its name is empty
+GET / | a@query {"exposed_field_name": ""} | its name is empty
+POST / | a@body {"default": 5} | default has a value that is no string
+POST / | a@body {"send_default": true} | send_default is set without a default
+POST / | a@body {"enum": ["x", 1]} | enum has a value that is no string
+POST / | a@body {"array_item_type": "string"} | array_item_type is set but the field is no array
+POST / | a@body {"additional_properties": true} | the field is no object
+POST / | a@body {"type": "object", "additional_properties": 1} | no boolean or schema
+POST / | a@body {"type": "object", "constant": {}} ; a.b@body | set them on the members
+POST / | a@body {"exposed_field_name":"x"} ; b@body {"exposed_field_name":"x"} | field b (body)
+GET / | X-A@header {"constant": "a\r\nb"} | field X-A (header): its constant or default must not
+GET /{a} | a@path {"constant": ".."} | field a (path): its constant or default must not
+GET / | a@query {"constant": null} | is not a single value
+POST / | a@body {"type":"object","additional_properties":{"type":"x"}} | look at additional_
+GET / | Host@header | field Host (header): this header belongs to the connection
+GET / | content-length@header | this header belongs to the connection
+GET / | Transfer-Encoding@header | this header belongs to the connection
+GET / | Connection@header | this header belongs to the connection
+GET / | Cookie@header | location "cookie"
+GET / | Authorization@header | headers of the connection
+GET / | Content-Type@header | can only be a constant
+GET / | X-é@header | change source_field_name
+GET / | a=b@cookie | change source_field_name
+"#;
+
+fn rule(text: &str) -> FieldRule {
+    let (name, keys) = text.trim().split_once(" {").unwrap_or((text.trim(), "}"));
+    let (source, location) = name.split_once('@').unwrap();
+    let mut keys: Map<String, Value> = serde_json::from_str(&format!("{{{keys}")).unwrap();
+    keys.insert("source_field_name".to_owned(), json!(source));
+    keys.insert("location".to_owned(), json!(location));
+    serde_json::from_value(Value::Object(keys)).unwrap()
+}
+
+#[test]
+fn errors_name_the_rule_and_the_remedy() {
+    for case in CASES.trim().lines() {
+        let parts: Vec<&str> = case.split('|').map(str::trim).collect();
+        let [request, rules, expected] = parts[..] else { unreachable!("{case}") };
+        let (method, path) = request.split_once(' ').unwrap();
+        let rules: Vec<FieldRule> =
+            rules.split(" ; ").filter(|text| !text.is_empty()).map(rule).collect();
+        let message = match RequestPlan::compile(method, path, &rules) {
+            Err(error) => error.to_string(),
+            Ok(_) => "no error".to_owned(),
+        };
+        assert!(message.contains(expected), "{case}\n{message}");
+    }
+}
+
+#[test]
+fn the_number_of_rules_is_limited() {
+    let field = |number| FieldRule::new(format!("field{number}"), Location::Query);
+    let rules: Vec<FieldRule> = (0..=shape::RULES_MAX).map(field).collect();
+    let compile = |rules: &[FieldRule]| RequestPlan::compile("GET", "/", rules);
+    assert_eq!(compile(&rules).unwrap_err(), MappingError::TooManyRules);
+    assert!(compile(&rules[1..]).is_ok());
+}

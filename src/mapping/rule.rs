@@ -1,0 +1,208 @@
+//! Field rules: what an operator writes to map one field of an API.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::json::Kind;
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldType {
+    /// Text. Dates and other formats are texts.
+    String,
+    /// A whole number, however it is written: `10`, `1e1`, `10.0`.
+    Integer,
+    /// Any number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// An object.
+    Object,
+    /// An array.
+    Array,
+}
+
+impl FieldType {
+    /// The word of JSON Schema.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Object => "object",
+            Self::Array => "array",
+        }
+    }
+
+    /// Whether a value of this kind can be of this type.
+    pub(super) const fn fits(self, kind: Kind) -> bool {
+        matches!(
+            (self, kind),
+            (Self::String, Kind::String)
+                | (Self::Integer | Self::Number, Kind::Number)
+                | (Self::Boolean, Kind::Bool)
+                | (Self::Object, Kind::Object)
+                | (Self::Array, Kind::Array)
+        )
+    }
+
+    pub(super) const fn is_scalar(self) -> bool {
+        !matches!(self, Self::Object | Self::Array)
+    }
+}
+
+/// Where a field goes in the request. The order is also that of precedence: when fields of
+/// several places have one name, the first keeps it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Location {
+    /// Into a `{placeholder}` of the path.
+    Path,
+    /// Into the query string; arrays as `name=a&name=b`.
+    Query,
+    /// Into a header; arrays as `a,b`.
+    Header,
+    /// Into the `Cookie` header.
+    Cookie,
+    /// Into the JSON body.
+    #[default]
+    Body,
+}
+
+impl Location {
+    /// The word used in files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Header => "header",
+            Self::Cookie => "cookie",
+            Self::Body => "body",
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The mapping of one field between the API and the tool.
+///
+/// In the body, `source_field_name` is a [`FieldPath`](super::FieldPath). Elsewhere it is the name
+/// of the parameter as it stands on the wire (`filter[status]`, `X-Request-Id`), with `[*]` at its
+/// end as another way to say that the parameter is an array.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldRule {
+    /// Where the field is on the side of the API.
+    pub source_field_name: String,
+    /// What the tool calls the field; the last name of the source when absent (of a parameter,
+    /// with `_` for what models cannot write: `filter[status]` is `filter_status`). Only the field
+    /// itself is renamed: objects and arrays around it are kept, under the names that their own
+    /// rules give them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposed_field_name: Option<String>,
+    /// Where the field goes in the request. Responses know only the body.
+    #[serde(default)]
+    pub location: Location,
+    /// What the field holds. When absent: an object where other rules name its members, an array
+    /// where the source ends with `[*]`, else a string.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub field_type: Option<FieldType>,
+    /// A format of JSON Schema (`date-time`, `uuid`), told to the client and not checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// What the items of an array hold; a string when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array_item_type: Option<FieldType>,
+    /// Whether a call must have the field. Path fields always are. An object without a rule of its
+    /// own is required when one of its members is.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub required: bool,
+    /// What the API takes when the field is absent. The client is told; see `send_default`.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// Sends `default` when the call does not have the field. Without it an absent field stays
+    /// absent and the API applies its own default.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub send_default: bool,
+    /// A value that is always sent. The client neither sees nor sets the field.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub constant: Option<Value>,
+    /// The values that are allowed; of the items where the field is an array.
+    #[serde(default, rename = "enum", skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<Value>>,
+    /// What the field means, told to the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `additionalProperties` of an object, or of the objects in an array: a boolean or a schema,
+    /// passed on as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub additional_properties: Option<Value>,
+}
+
+impl FieldRule {
+    /// A rule with everything else at its default: an optional string.
+    pub fn new(source_field_name: impl Into<String>, location: Location) -> Self {
+        Self { source_field_name: source_field_name.into(), location, ..Self::default() }
+    }
+
+    /// How errors name the rule: `order.id (body)`.
+    pub(super) fn name(&self) -> String {
+        format!("{} ({})", self.source_field_name, self.location)
+    }
+}
+
+/// A `null` that was written is a value: `constant: null` sends one.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is that of serde")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_are_read_from_files() {
+        let written = json!({
+            "source_field_name": "order.lines[*].sku", "exposed_field_name": "article",
+            "location": "body", "type": "string", "format": "uuid", "required": true,
+            "enum": ["a"], "description": "d", "default": "a", "send_default": true,
+        });
+        let rule: FieldRule = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(rule.field_type, Some(FieldType::String));
+        assert_eq!(serde_json::to_value(&rule).unwrap(), written);
+        let null: FieldRule =
+            serde_json::from_value(json!({"source_field_name": "a", "constant": null})).unwrap();
+        assert_eq!(null.constant, Some(Value::Null));
+        let short: FieldRule = toml::from_str("source_field_name = \"a\"").unwrap();
+        assert_eq!(short, FieldRule::new("a", Location::Body));
+    }
+
+    #[test]
+    fn unknown_keys_and_words_are_errors() {
+        for text in [
+            "source_field_name = \"a\"\nrequird = true",
+            "source_field_name = \"a\"\nlocation = \"boddy\"",
+            "source_field_name = \"a\"\ntype = \"text\"",
+            "location = \"body\"",
+        ] {
+            assert!(toml::from_str::<FieldRule>(text).is_err(), "{text}");
+        }
+    }
+}

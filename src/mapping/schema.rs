@@ -1,0 +1,150 @@
+//! JSON Schemas from field rules, on exposed names. Plain enough for every client: the root is an
+//! object without combinators, arrays always say what their items are, no references.
+
+use serde_json::{Map, Value, json};
+
+use super::shape::{self, Content, Field, Node};
+use super::{FieldRule, FieldType, MappingError, check_count};
+
+/// The input schema of a tool.
+///
+/// Nesting and `[*]` of the source paths are kept, constants are hidden. An object that rules
+/// describe takes no other members, unless its rule has `additional_properties`.
+///
+/// # Errors
+///
+/// Names the rule that does not fit and what to change.
+pub fn input_schema(rules: &[FieldRule]) -> Result<Value, MappingError> {
+    check_count(rules)?;
+    Ok(schema_of_fields(&shape::request_fields(rules)?, rules))
+}
+
+pub(super) fn schema_of_fields(fields: &[Field], rules: &[FieldRule]) -> Value {
+    let nodes = fields.iter().map(|field| &field.node);
+    Value::Object(object(nodes, rules, None))
+}
+
+/// The output schema of a tool: names, nesting and descriptions of what it answers, or `None`
+/// where no rule says anything.
+///
+/// Every answer conforms to it, whatever the API sends, so a client that checks answers never
+/// refuses one: types of fields are told in their descriptions and not demanded. An answer that is
+/// not an object has to be wrapped as `{"result": …}` before it is sent as structured content; the
+/// schema of a mapping whose root is an array is already that of the wrapper.
+///
+/// # Errors
+///
+/// Names the rule that does not fit and what to change.
+pub fn output_schema(rules: &[FieldRule]) -> Result<Option<Value>, MappingError> {
+    check_count(rules)?;
+    if rules.is_empty() {
+        return Ok(None);
+    }
+    let root = shape::body(rules)?;
+    let mut schema = described(&root, rules);
+    if !matches!(root.content, Content::Object(_)) {
+        schema = Map::from_iter([("properties".to_owned(), json!({ "result": schema }))]);
+    }
+    schema.insert("type".to_owned(), json!("object"));
+    Ok(Some(Value::Object(schema)))
+}
+
+fn object<'a>(
+    members: impl Iterator<Item = &'a Node>,
+    rules: &[FieldRule],
+    additional: Option<&Value>,
+) -> Map<String, Value> {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for member in members.filter(|member| !member.is_hidden(rules)) {
+        properties.insert(member.exposed.to_string(), Value::Object(node(member, rules)));
+        if member.is_required(rules) {
+            required.push(member.exposed.to_string());
+        }
+    }
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), json!("object"));
+    if !properties.is_empty() {
+        schema.insert("properties".to_owned(), Value::Object(properties));
+    }
+    if !required.is_empty() {
+        required.sort_unstable();
+        schema.insert("required".to_owned(), json!(required));
+    }
+    schema.insert("additionalProperties".to_owned(), additional.cloned().unwrap_or(json!(false)));
+    schema
+}
+
+fn node(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
+    let rule = node.rule.and_then(|index| rules.get(index));
+    let mut schema = value(node, rules);
+    if let Some(description) = rule.and_then(|rule| rule.description.as_ref()) {
+        schema.insert("description".to_owned(), json!(description));
+    }
+    if let Some(default) = rule.and_then(|rule| rule.default.as_ref()) {
+        schema.insert("default".to_owned(), default.clone());
+    }
+    schema
+}
+
+/// What holds for a field and for an item of an array alike.
+fn value(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
+    let rule = node.rule.and_then(|index| rules.get(index));
+    let additional = rule.and_then(|rule| rule.additional_properties.as_ref());
+    let mut schema = match &node.content {
+        Content::Object(members) => object(members.iter(), rules, additional),
+        Content::Array(item) => {
+            let items = Value::Object(value(item, rules));
+            return Map::from_iter([
+                ("type".to_owned(), json!("array")),
+                ("items".to_owned(), items),
+            ]);
+        }
+        Content::Leaf => {
+            let mut schema = Map::new();
+            schema.insert("type".to_owned(), json!(node.field_type.as_str()));
+            if let Some(additional) = additional.filter(|_| node.field_type == FieldType::Object) {
+                schema.insert("additionalProperties".to_owned(), additional.clone());
+            }
+            schema
+        }
+    };
+    if let Some(format) = rule.and_then(|rule| rule.format.as_ref()) {
+        schema.insert("format".to_owned(), json!(format));
+    }
+    if let Some(allowed) = rule.and_then(|rule| rule.allowed.as_ref()) {
+        schema.insert("enum".to_owned(), json!(allowed));
+    }
+    schema
+}
+
+/// A schema without demands: `properties` binds objects only, `items` arrays only.
+fn described(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
+    let rule = node.rule.and_then(|index| rules.get(index));
+    let mut schema = Map::new();
+    match &node.content {
+        Content::Leaf => {}
+        Content::Array(item) => {
+            let mut items = described(item, rules);
+            // The text belongs to the array.
+            items.remove("description");
+            schema.insert("items".to_owned(), Value::Object(items));
+        }
+        Content::Object(members) => {
+            let members = members.iter().map(|member| {
+                (member.exposed.to_string(), Value::Object(described(member, rules)))
+            });
+            schema.insert("properties".to_owned(), members.collect());
+        }
+    }
+    if let Some(rule) = rule {
+        let format = rule.format.as_ref().map(|format| format!(", {format}")).unwrap_or_default();
+        let told = format!("({}{format})", node.field_type.as_str());
+        let description = match &rule.description {
+            Some(description) => format!("{description} {told}"),
+            None => told,
+        };
+        schema.insert("description".to_owned(), json!(description));
+    }
+    schema
+}

@@ -1,0 +1,417 @@
+//! The tree that the rules of one mapping span, with names on both sides. Schemas, translations
+//! and repairs are all made from it.
+//!
+//! Its depth is bounded by `SEGMENTS_MAX`, so walking it may recurse.
+
+use std::collections::{HashMap, HashSet};
+
+use super::path::{FieldPath, Segment};
+use super::{FieldRule, FieldType, Location, MappingError};
+use crate::json::Kind;
+
+/// How many field rules one mapping may have.
+pub const RULES_MAX: usize = 512;
+/// What an array without a name of its own is called among the arguments.
+const ROOT_ARRAY_NAME: &str = "items";
+/// The same for a whole body that is no array.
+const ROOT_VALUE_NAME: &str = "body";
+
+/// One field, object or array of the mapping.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) source: Box<str>,
+    pub(super) exposed: Box<str>,
+    /// The rule that describes this node; items of an array carry the rule of their array.
+    pub(super) rule: Option<usize>,
+    pub(super) field_type: FieldType,
+    pub(super) content: Content,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    /// No rule looks into the value.
+    Leaf,
+    Object(Vec<Node>),
+    Array(Box<Node>),
+}
+
+/// A field at the root of the arguments.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) node: Node,
+    pub(super) location: Location,
+    /// The value is the whole body and not a member of it.
+    pub(super) whole: bool,
+}
+
+impl Node {
+    fn new(source: &str) -> Self {
+        Self {
+            source: source.into(),
+            exposed: source.into(),
+            rule: None,
+            field_type: FieldType::String,
+            content: Content::Leaf,
+        }
+    }
+
+    fn member(&mut self, name: &str) -> Option<&mut Self> {
+        if matches!(self.content, Content::Leaf) {
+            self.content = Content::Object(Vec::new());
+        }
+        let Content::Object(members) = &mut self.content else { return None };
+        let index = members.iter().position(|member| &*member.source == name);
+        let index = index.unwrap_or_else(|| {
+            members.push(Self::new(name));
+            members.len() - 1
+        });
+        members.get_mut(index)
+    }
+
+    fn item(&mut self) -> Option<&mut Self> {
+        if matches!(self.content, Content::Leaf) {
+            self.content = Content::Array(Box::new(Self::new("")));
+        }
+        let Content::Array(item) = &mut self.content else { return None };
+        Some(item)
+    }
+
+    /// Whether the client does not see the node: a constant, or nothing but constants.
+    pub(super) fn is_hidden(&self, rules: &[FieldRule]) -> bool {
+        match (self.rule.and_then(|index| rules.get(index)), &self.content) {
+            (Some(rule), _) => rule.constant.is_some(),
+            (None, Content::Object(members)) => members.iter().all(|node| node.is_hidden(rules)),
+            (None, _) => false,
+        }
+    }
+
+    /// Whether a call must have the node.
+    pub(super) fn is_required(&self, rules: &[FieldRule]) -> bool {
+        if self.is_hidden(rules) {
+            return false;
+        }
+        match (self.rule.and_then(|index| rules.get(index)), &self.content) {
+            (Some(rule), _) => rule.required || rule.location == Location::Path,
+            (None, Content::Object(members)) => members.iter().any(|node| node.is_required(rules)),
+            (None, _) => false,
+        }
+    }
+}
+
+/// The fields at the root of the arguments, under their final names.
+pub(super) fn request_fields(rules: &[FieldRule]) -> Result<Vec<Field>, MappingError> {
+    let mut fields = Vec::new();
+    let mut taken = HashSet::new();
+    for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| is_parameter(rule)) {
+        let node = parameter(index, rule)?;
+        // Header names are the same in any case.
+        let wire = match rule.location {
+            Location::Header => node.source.to_ascii_lowercase(),
+            _ => node.source.to_string(),
+        };
+        if !taken.insert((rule.location, wire)) {
+            return Err(MappingError::Duplicate { field: rule.name() });
+        }
+        fields.push(Field { node, location: rule.location, whole: false });
+    }
+    if rules.iter().any(|rule| !is_parameter(rule)) {
+        let root = body(rules)?;
+        match root.content {
+            Content::Object(members) if root.rule.is_none() => {
+                fields.extend(members.into_iter().map(|node| {
+                    let location = Location::Body;
+                    Field { node, location, whole: false }
+                }));
+            }
+            _ => fields.push(Field { node: root, location: Location::Body, whole: true }),
+        }
+    }
+    name_apart(&mut fields, rules)?;
+    Ok(fields)
+}
+
+fn is_parameter(rule: &FieldRule) -> bool {
+    rule.location != Location::Body
+}
+
+fn parameter(index: usize, rule: &FieldRule) -> Result<Node, MappingError> {
+    let wire = rule.source_field_name.strip_suffix("[*]");
+    let mut node = Node::new(wire.unwrap_or(&rule.source_field_name));
+    if node.source.is_empty() {
+        return Err(MappingError::NoName { field: rule.name() });
+    }
+    node.exposed = plain_name(&node.source);
+    if wire.is_some() {
+        node.item();
+    }
+    finish(&mut node, std::slice::from_ref(rule), Some(0))?;
+    set_rule(&mut node, index);
+    let item_type = match &node.content {
+        Content::Array(item) => item.field_type,
+        _ => node.field_type,
+    };
+    if !item_type.is_scalar() {
+        return Err(MappingError::NotInBody { field: rule.name(), location: rule.location });
+    }
+    Ok(node)
+}
+
+/// The name of a parameter as models can write it: the interfaces of models take no brackets in
+/// names, but query strings have `filter[status]`.
+fn plain_name(wire: &str) -> Box<str> {
+    let foreign = |character: char| {
+        !character.is_ascii_alphanumeric() && !matches!(character, '_' | '.' | '-')
+    };
+    let parts: Vec<&str> = wire.split(foreign).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { wire.into() } else { parts.join("_").into_boxed_str() }
+}
+
+fn set_rule(node: &mut Node, index: usize) {
+    node.rule = Some(index);
+    if let Content::Array(item) = &mut node.content {
+        set_rule(item, index);
+    }
+}
+
+/// The tree of all body rules, from the root of the document.
+pub(super) fn body(rules: &[FieldRule]) -> Result<Node, MappingError> {
+    let mut root = Node::new("");
+    for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| !is_parameter(rule)) {
+        insert(&mut root, index, rule)?;
+    }
+    let rule = root.rule;
+    finish(&mut root, rules, rule)?;
+    if root.exposed.is_empty() {
+        let array = matches!(root.content, Content::Array(_));
+        root.exposed = if array { ROOT_ARRAY_NAME } else { ROOT_VALUE_NAME }.into();
+    }
+    Ok(root)
+}
+
+fn insert(root: &mut Node, index: usize, rule: &FieldRule) -> Result<(), MappingError> {
+    let path = FieldPath::parse(&rule.source_field_name)
+        .map_err(|error| MappingError::Path { field: rule.name(), error })?;
+    let segments = path.segments();
+    // `tags[*]` describes the array `tags`, not each of its items.
+    let is_name = |segment: &Segment| matches!(segment, Segment::Name(_));
+    let described = segments.iter().rposition(is_name).map_or(0, |last| last + 1);
+    let mut node = root;
+    for (depth, segment) in segments.iter().enumerate() {
+        if depth == described {
+            describe(node, index, rule)?;
+        }
+        node = match segment {
+            Segment::Name(name) => node.member(name),
+            Segment::Each => node.item(),
+        }
+        .ok_or_else(|| MappingError::Conflict { field: rule.name() })?;
+    }
+    if described == segments.len() {
+        describe(node, index, rule)?;
+    }
+    Ok(())
+}
+
+fn describe(node: &mut Node, index: usize, rule: &FieldRule) -> Result<(), MappingError> {
+    if node.rule.replace(index).is_some() {
+        return Err(MappingError::Duplicate { field: rule.name() });
+    }
+    if let Some(name) = &rule.exposed_field_name {
+        node.exposed = name.as_str().into();
+    }
+    Ok(())
+}
+
+/// Settles types from the root down and checks each rule against what the others say.
+fn finish(node: &mut Node, rules: &[FieldRule], owner: Option<usize>) -> Result<(), MappingError> {
+    let rule = owner.and_then(|index| rules.get(index));
+    if let Some(rule) = rule {
+        if matches!(node.content, Content::Leaf) && rule.field_type == Some(FieldType::Array) {
+            node.item();
+        }
+        check_rule(rule, node)?;
+        if let Some(name) = &rule.exposed_field_name {
+            node.exposed = name.as_str().into();
+        }
+    }
+    match &mut node.content {
+        Content::Leaf => {
+            node.field_type = rule.and_then(|rule| rule.field_type).unwrap_or(FieldType::String);
+        }
+        Content::Array(item) => {
+            node.field_type = FieldType::Array;
+            finish_items(item, rules, owner)?;
+        }
+        Content::Object(members) => {
+            node.field_type = FieldType::Object;
+            finish_members(members, rules)?;
+        }
+    }
+    check_values(rule, node)
+}
+
+fn finish_members(members: &mut [Node], rules: &[FieldRule]) -> Result<(), MappingError> {
+    for member in members.iter_mut() {
+        let rule = member.rule;
+        finish(member, rules, rule)?;
+    }
+    let mut names = HashSet::new();
+    for member in members.iter().filter(|member| !member.is_hidden(rules)) {
+        if !names.insert(&member.exposed) {
+            return Err(same_name(member, rules));
+        }
+    }
+    Ok(())
+}
+
+fn finish_items(
+    item: &mut Node,
+    rules: &[FieldRule],
+    owner: Option<usize>,
+) -> Result<(), MappingError> {
+    item.rule = owner;
+    let rule = owner.and_then(|index| rules.get(index));
+    match &mut item.content {
+        Content::Array(inner) => {
+            item.field_type = FieldType::Array;
+            finish_items(inner, rules, owner)
+        }
+        Content::Object(members) => {
+            item.field_type = FieldType::Object;
+            let declared = rule.and_then(|rule| rule.array_item_type);
+            match (rule, declared) {
+                (Some(rule), Some(declared)) if declared != FieldType::Object => {
+                    Err(MappingError::Conflict { field: rule.name() })
+                }
+                _ => finish_members(members, rules),
+            }
+        }
+        Content::Leaf => {
+            // `tags[*]` of type integer is an array of integers.
+            let own = rule.and_then(|rule| rule.field_type).filter(|own| own.is_scalar());
+            let declared = rule.and_then(|rule| rule.array_item_type);
+            item.field_type = declared.or(own).unwrap_or(FieldType::String);
+            if item.field_type == FieldType::Array {
+                // Nothing says what the inner arrays hold, so it is the default.
+                item.content = Content::Array(Box::new(Node::new("")));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// What a rule says of itself, against the shape that all rules give its node.
+fn check_rule(rule: &FieldRule, node: &Node) -> Result<(), MappingError> {
+    let field = || rule.name();
+    let items = rule.source_field_name.ends_with("[*]");
+    let agrees = match (&node.content, rule.field_type) {
+        (Content::Leaf, declared) => declared != Some(FieldType::Array),
+        (_, None) => true,
+        (Content::Object(_), Some(declared)) => declared == FieldType::Object,
+        (Content::Array(item), Some(declared)) => {
+            let of_items = items && declared.is_scalar() && matches!(item.content, Content::Leaf);
+            declared == FieldType::Array || of_items
+        }
+    };
+    if !agrees {
+        return Err(MappingError::Conflict { field: field() });
+    }
+    if rule.array_item_type.is_some() && !matches!(node.content, Content::Array(_)) {
+        return Err(MappingError::NoArray { field: field() });
+    }
+    if rule.send_default && rule.default.is_none() {
+        return Err(MappingError::NoDefault { field: field() });
+    }
+    let fixed = rule.constant.is_some() || rule.send_default;
+    if fixed && has_members(node) {
+        return Err(MappingError::FixedWithMembers { field: field() });
+    }
+    match rule.exposed_field_name.as_deref() {
+        Some(name) if name.is_empty() || name.chars().any(char::is_control) => {
+            Err(MappingError::NoName { field: field() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn has_members(node: &Node) -> bool {
+    match &node.content {
+        Content::Leaf => false,
+        Content::Object(_) => true,
+        Content::Array(item) => has_members(item),
+    }
+}
+
+/// Constants, defaults and allowed values must be of the type of their field.
+fn check_values(rule: Option<&FieldRule>, node: &Node) -> Result<(), MappingError> {
+    let Some(rule) = rule else { return Ok(()) };
+    let mut innermost = node;
+    while let Content::Array(item) = &innermost.content {
+        innermost = item;
+    }
+    let whole = [("constant", &rule.constant), ("default", &rule.default)];
+    let whole = whole.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?, node)));
+    let allowed = rule.allowed.iter().flatten().map(|value| ("enum", value, innermost));
+    for (key, value, node) in whole.chain(allowed) {
+        let null_constant = key == "constant" && value.is_null();
+        if !null_constant && !node.field_type.fits(kind_of(value)) {
+            let expected = node.field_type.as_str();
+            return Err(MappingError::Value { field: rule.name(), key, expected });
+        }
+    }
+    let objects = innermost.field_type == FieldType::Object;
+    match &rule.additional_properties {
+        Some(_) if !objects => Err(MappingError::NoObject { field: rule.name() }),
+        Some(value) if !value.is_boolean() && !value.is_object() => {
+            let expected = "boolean or schema";
+            Err(MappingError::Value { field: rule.name(), key: "additional_properties", expected })
+        }
+        _ => Ok(()),
+    }
+}
+
+const fn kind_of(value: &serde_json::Value) -> Kind {
+    match value {
+        serde_json::Value::Null => Kind::Null,
+        serde_json::Value::Bool(_) => Kind::Bool,
+        serde_json::Value::Number(_) => Kind::Number,
+        serde_json::Value::String(_) => Kind::String,
+        serde_json::Value::Array(_) => Kind::Array,
+        serde_json::Value::Object(_) => Kind::Object,
+    }
+}
+
+/// Gives fields of one name in several places distinct names that do not depend on the order of
+/// the rules: one that was named by its rule keeps it, else the first place in the order of
+/// [`Location`]; the others get their place behind their name, `id_query`.
+fn name_apart(fields: &mut [Field], rules: &[FieldRule]) -> Result<(), MappingError> {
+    let is_named = |field: &Field| {
+        let rule = field.node.rule.and_then(|index| rules.get(index));
+        rule.is_some_and(|rule| rule.exposed_field_name.is_some())
+    };
+    let visible = |field: &&mut Field| !field.node.is_hidden(rules);
+    let mut keepers: HashMap<Box<str>, (bool, Location)> = HashMap::new();
+    for field in fields.iter_mut().filter(visible) {
+        let rank = (!is_named(field), field.location);
+        let keeper = keepers.entry(field.node.exposed.clone()).or_insert(rank);
+        *keeper = rank.min(*keeper);
+    }
+    let mut names = HashSet::new();
+    for field in fields.iter_mut().filter(visible) {
+        let rank = (!is_named(field), field.location);
+        if keepers.get(&field.node.exposed) != Some(&rank) && rank.0 {
+            let name = format!("{}_{}", field.node.exposed, field.location);
+            field.node.exposed = name.into_boxed_str();
+        }
+        if !names.insert(field.node.exposed.clone()) {
+            return Err(same_name(&field.node, rules));
+        }
+    }
+    Ok(())
+}
+
+fn same_name(node: &Node, rules: &[FieldRule]) -> MappingError {
+    let rule = node.rule.and_then(|index| rules.get(index));
+    let field = rule.map_or_else(|| format!("{} (body)", node.source), FieldRule::name);
+    MappingError::SameName { field, name: node.exposed.to_string() }
+}

@@ -1,0 +1,286 @@
+//! Renaming the members of a JSON document, with values passed on as exact text.
+//!
+//! The same steps serve both directions: exposed to source for bodies of requests, source to
+//! exposed for answers. Recursion follows the compiled steps, so it ends at `SEGMENTS_MAX`.
+
+use smallvec::SmallVec;
+
+use super::shape::{Content, Node};
+use super::{FieldRule, MappingError};
+use crate::json::{Kind, OwnedRaw, Raw, write_string};
+
+/// What to do with one value.
+#[derive(Debug)]
+pub(super) struct Step {
+    from: Box<str>,
+    to: Box<str>,
+    /// `to` as it is written: quoted and with its colon.
+    key: Box<[u8]>,
+    content: StepContent,
+    /// The value is written as it came.
+    plain: bool,
+    /// Written when the value is absent.
+    default: Option<OwnedRaw>,
+    /// Written always; the field has no name to come from.
+    constant: Option<OwnedRaw>,
+    /// There is a constant in the value, so it is made when it is absent.
+    forced: bool,
+}
+
+#[derive(Debug)]
+enum StepContent {
+    Leaf,
+    Object(Members),
+    Array(Box<Step>),
+}
+
+/// The members of an object that rules know.
+#[derive(Debug)]
+pub(super) struct Members {
+    /// In the order of `from`.
+    steps: Vec<Step>,
+    /// What no value comes for: constants, and objects of nothing else.
+    hidden: Vec<Step>,
+    /// New names that stand for another member, in order, with that member in `steps`; `None` for
+    /// a hidden one.
+    new_names: Vec<(Box<str>, Option<usize>)>,
+    /// Absent members may have to be written.
+    fills: bool,
+}
+
+/// Which way names are translated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// Exposed to source.
+    Request,
+    /// Source to exposed.
+    Response,
+}
+
+/// What happens to members that no rule names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unmapped {
+    Keep,
+    Drop,
+}
+
+impl Step {
+    pub(super) fn compile(
+        node: &Node,
+        rules: &[FieldRule],
+        direction: Direction,
+    ) -> Result<Self, MappingError> {
+        let (from, to) = match direction {
+            Direction::Request => (&node.exposed, &node.source),
+            Direction::Response => (&node.source, &node.exposed),
+        };
+        let content = match &node.content {
+            Content::Leaf => StepContent::Leaf,
+            Content::Array(item) => {
+                StepContent::Array(Box::new(Self::compile_item(item, rules, direction)?))
+            }
+            Content::Object(nodes) => {
+                StepContent::Object(Members::compile(nodes.iter(), rules, direction)?)
+            }
+        };
+        let rule = node.rule.and_then(|index| rules.get(index));
+        let rule = rule.filter(|_| direction == Direction::Request);
+        let constant = fixed(rule.and_then(|rule| rule.constant.as_ref()))?;
+        let default = rule.filter(|rule| rule.send_default).and_then(|rule| rule.default.as_ref());
+        let (plain, forced) = match &content {
+            StepContent::Leaf => (true, false),
+            StepContent::Array(item) => (item.plain, false),
+            StepContent::Object(members) => (members.are_plain(), members.force()),
+        };
+        let mut key = Vec::new();
+        write_string(&mut key, to);
+        key.push(b':');
+        Ok(Self {
+            from: from.clone(),
+            to: to.clone(),
+            key: key.into_boxed_slice(),
+            content,
+            plain,
+            default: fixed(default)?,
+            forced: forced || constant.is_some(),
+            constant,
+        })
+    }
+
+    /// Items carry the rule of their array, whose fixed values are those of the array.
+    fn compile_item(
+        item: &Node,
+        rules: &[FieldRule],
+        direction: Direction,
+    ) -> Result<Self, MappingError> {
+        let step = Self::compile(item, rules, direction)?;
+        Ok(Self { constant: None, default: None, ..step })
+    }
+
+    /// Whether a document leaves as it came, to the byte.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// What to write where the value is absent.
+    pub(super) fn write_absent(&self, out: &mut Vec<u8>) -> bool {
+        if let Some(fixed) = self.constant.as_ref().or(self.default.as_ref()) {
+            out.extend_from_slice(fixed.as_raw().text().as_bytes());
+            return true;
+        }
+        match &self.content {
+            StepContent::Object(members) if self.forced => {
+                members.write(None, Unmapped::Drop, out);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn write(&self, raw: Raw<'_>, out: &mut Vec<u8>) {
+        match (&self.content, raw.kind()) {
+            (StepContent::Object(members), Kind::Object) if !self.plain => {
+                members.write(Some(raw), Unmapped::Keep, out);
+            }
+            (StepContent::Array(item), Kind::Array) if !self.plain => {
+                out.push(b'[');
+                for (index, value) in raw.items().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    item.write(value, out);
+                }
+                out.push(b']');
+            }
+            // Also what is of another kind than the rules say: it is not ours to judge.
+            _ => out.extend_from_slice(raw.text().as_bytes()),
+        }
+    }
+}
+
+fn fixed(value: Option<&serde_json::Value>) -> Result<Option<OwnedRaw>, MappingError> {
+    let parse = |value: &serde_json::Value| {
+        OwnedRaw::parse(value.to_string().as_bytes())
+            .map_err(|error| MappingError::Schema { problem: error.to_string() })
+    };
+    value.map(parse).transpose()
+}
+
+impl Members {
+    pub(super) fn compile<'a>(
+        nodes: impl Iterator<Item = &'a Node>,
+        rules: &[FieldRule],
+        direction: Direction,
+    ) -> Result<Self, MappingError> {
+        let mut members =
+            Self { steps: Vec::new(), hidden: Vec::new(), new_names: Vec::new(), fills: false };
+        for node in nodes {
+            let step = Step::compile(node, rules, direction)?;
+            members.fills |= step.default.is_some() || step.forced;
+            if direction == Direction::Request && node.is_hidden(rules) {
+                members.hidden.push(step);
+            } else {
+                members.steps.push(step);
+            }
+        }
+        members.steps.sort_unstable_by(|left, right| left.from.cmp(&right.from));
+        let renamed = members.steps.iter().enumerate().filter(|(_, step)| step.from != step.to);
+        let renamed = renamed.map(|(index, step)| (step.to.clone(), Some(index)));
+        let hidden = members.hidden.iter().map(|step| (step.to.clone(), None));
+        members.new_names = renamed.chain(hidden).collect();
+        members.new_names.sort_unstable();
+        Ok(members)
+    }
+
+    fn are_plain(&self) -> bool {
+        let is_plain = |step: &Step| step.plain && step.from == step.to;
+        !self.fills && self.steps.iter().all(is_plain)
+    }
+
+    fn force(&self) -> bool {
+        self.steps.iter().chain(&self.hidden).any(|step| step.forced)
+    }
+
+    #[inline]
+    fn find(&self, name: &str) -> Option<usize> {
+        self.steps.binary_search_by(|step| (*step.from).cmp(name)).ok()
+    }
+
+    /// Writes an object. Each known member goes under its new name, in the order it came; then
+    /// follows what is absent and has to be there.
+    pub(super) fn write(&self, raw: Option<Raw<'_>>, unmapped: Unmapped, out: &mut Vec<u8>) {
+        let mut seen: SmallVec<[bool; 32]> = SmallVec::new();
+        if self.fills {
+            seen.resize(self.steps.len(), false);
+        }
+        let mut object = ObjectWriter::open(out);
+        for (key, value) in raw.unwrap_or(Raw::EMPTY_OBJECT).raw_entries() {
+            let name = key.as_str().unwrap_or_default();
+            if let Some((index, step)) =
+                self.find(&name).and_then(|index| Some((index, self.steps.get(index)?)))
+            {
+                if let Some(seen) = seen.get_mut(index) {
+                    *seen = true;
+                }
+                step.write(value, object.member(&step.key));
+            } else if unmapped == Unmapped::Keep && !self.takes_name(&name, raw) {
+                let out = object.member(key.text().as_bytes());
+                out.push(b':');
+                out.extend_from_slice(value.text().as_bytes());
+            }
+        }
+        if self.fills {
+            let absent = self.steps.iter().zip(&seen).filter(|(_, seen)| !**seen);
+            for step in absent.map(|(step, _)| step).chain(&self.hidden) {
+                object.fill(step);
+            }
+        }
+        object.close();
+    }
+
+    /// Whether an unmapped member of this name would stand beside a mapped one under the same
+    /// name. The mapped one is what the operator asked for; two equal keys are read differently by
+    /// different readers, and a client must not be able to override a constant.
+    fn takes_name(&self, name: &str, raw: Option<Raw<'_>>) -> bool {
+        let found = self.new_names.binary_search_by(|(known, _)| (**known).cmp(name));
+        let Some((_, index)) = found.ok().and_then(|found| self.new_names.get(found)) else {
+            return false;
+        };
+        let Some(step) = index.and_then(|index| self.steps.get(index)) else { return true };
+        let given = raw.is_some_and(|raw| raw.get(&step.from).is_some());
+        given || step.forced || step.default.is_some()
+    }
+}
+
+struct ObjectWriter<'a> {
+    out: &'a mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'a> ObjectWriter<'a> {
+    fn open(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    fn member(&mut self, key: &[u8]) -> &mut Vec<u8> {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        self.out.extend_from_slice(key);
+        self.out
+    }
+
+    fn fill(&mut self, step: &Step) {
+        let (before, empty) = (self.out.len(), self.empty);
+        if !step.write_absent(self.member(&step.key)) {
+            self.out.truncate(before);
+            self.empty = empty;
+        }
+    }
+
+    fn close(self) {
+        self.out.push(b'}');
+    }
+}

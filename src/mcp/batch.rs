@@ -1,0 +1,40 @@
+//! Batches: arrays of messages, which one revision has.
+
+use super::Revision;
+use crate::rpc::{Incoming, Message, RpcError};
+
+/// Whether these messages may come together in `revision` (negotiated, declared or assumed). An
+/// error refuses all of them: status 400, and a JSON-RPC error without an id.
+pub fn check_batch(incoming: &Incoming<'_>, revision: Revision) -> Result<(), RpcError> {
+    let Incoming::Batch(entries) = incoming else { return Ok(()) };
+    if entries.is_empty() {
+        return Err(RpcError::invalid_request("an empty batch has nothing to answer"));
+    }
+    if revision != Revision::V20250326 {
+        return Err(RpcError::invalid_request(
+            "batches exist in protocol revision 2025-03-26 only; send one message a request",
+        ));
+    }
+    let initializes = |entry: &Result<Message<'_>, RpcError>| matches!(entry, Ok(Message::Request { method, .. }) if method == "initialize");
+    if entries.iter().any(initializes) && !entries.iter().all(initializes) {
+        return Err(RpcError::invalid_request(
+            "`initialize` comes alone, or in a batch of initializations only",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether there is anything to answer: a request, or an entry that is no message. Without, the
+/// answer is 202 and empty.
+pub fn expects_answer(incoming: &Incoming<'_>) -> bool {
+    match incoming {
+        Incoming::Single(message) => is_request(message),
+        Incoming::Batch(entries) => {
+            entries.iter().any(|entry| entry.as_ref().map_or(true, is_request))
+        }
+    }
+}
+
+fn is_request(message: &Message<'_>) -> bool {
+    matches!(message, Message::Request { .. })
+}

@@ -1,0 +1,121 @@
+//! From a message to what is to be done about it.
+
+use super::Revision;
+use super::call::{Invocation, cancelled};
+use super::initialize::{Initialization, ServerInfo, initialize};
+use super::method::Method;
+use super::paging;
+use super::refusal::{method_not_found, unknown_prompt, unknown_resource};
+use crate::catalog::{ToolShape, View};
+use crate::json::{Kind, Raw};
+use crate::rpc::{Id, Message, ResultBody, RpcError};
+
+/// What is known about the sender of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct DispatchContext<'a> {
+    /// What it sees.
+    pub view: &'a View,
+    /// The revision it speaks: its session's, else the declared or the assumed one.
+    pub revision: Revision,
+    /// Whether the message came with a session.
+    pub in_session: bool,
+    /// Entries in a page of a list; 0: all.
+    pub page_size: usize,
+    /// What this server calls itself.
+    pub server: &'a ServerInfo,
+}
+
+/// What is to be done about a message.
+#[derive(Clone, Debug)]
+pub enum Step<'a> {
+    /// Answer with this result.
+    Reply(ResultBody),
+    /// Answer with this error.
+    Error(RpcError),
+    /// Open a session where sessions are on, and answer with its result.
+    Initialize(Initialization<'a>),
+    /// Run a tool, and answer with [`tool_result`](super::tool_result) of its outcome.
+    Invoke(Invocation<'a>),
+    /// Nothing to answer: accepted.
+    Accepted,
+    /// Stop the request with this id, if it runs. Nothing to answer.
+    Cancel(Id<'a>),
+}
+
+/// Decides about a message. See the room.
+pub fn dispatch<'a>(context: &DispatchContext<'_>, message: &Message<'a>) -> Step<'a> {
+    match message {
+        Message::Request { method, params, .. } => {
+            request(context, method, *params).unwrap_or_else(Step::Error)
+        }
+        Message::Notification { method, params } => match Method::of(method) {
+            // One without a usable id names no request: there is nothing to stop.
+            Method::Cancelled => cancelled(*params).map_or(Step::Accepted, Step::Cancel),
+            // `initialized`, and what this revision of ours does not know.
+            _ => Step::Accepted,
+        },
+        // Nothing was asked of the client, so this is an answer too late or too many.
+        Message::Response { .. } => Step::Accepted,
+    }
+}
+
+fn request<'a>(
+    context: &DispatchContext<'_>,
+    name: &str,
+    params: Option<Raw<'a>>,
+) -> Result<Step<'a>, RpcError> {
+    let params = object(params)?;
+    let view = context.view;
+    let body = match Method::of(name) {
+        Method::Ping => ResultBody::EMPTY,
+        Method::ToolsCall => return Invocation::read(view, params).map(Step::Invoke),
+        Method::ToolsList => {
+            paging::tools(view, shape(context.revision), context.page_size, params)?
+        }
+        Method::Initialize if context.in_session => {
+            return Err(RpcError::invalid_request(
+                "this session is initialized already; initialize without a session id",
+            ));
+        }
+        Method::Initialize => {
+            return initialize(view, context.server, params).map(Step::Initialize);
+        }
+        Method::ResourcesList => paging::empty(b"{\"resources\":[]}", params)?,
+        Method::ResourceTemplatesList => paging::empty(b"{\"resourceTemplates\":[]}", params)?,
+        Method::PromptsList => paging::empty(b"{\"prompts\":[]}", params)?,
+        Method::ResourcesRead => {
+            let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
+            let uri = uri
+                .ok_or_else(|| RpcError::invalid_params("resources/read needs `uri`, a string"))?;
+            return Err(unknown_resource(&uri));
+        }
+        Method::PromptsGet => {
+            let name = params.and_then(|params| params.get("name")).and_then(Raw::as_str);
+            let name =
+                name.ok_or_else(|| RpcError::invalid_params("prompts/get needs `name`, a string"))?;
+            return Err(unknown_prompt(&name));
+        }
+        // A notification's name with an id is no method.
+        Method::Initialized | Method::Cancelled | Method::Other => {
+            return Err(method_not_found(name));
+        }
+    };
+    Ok(Step::Reply(body))
+}
+
+/// Parameters of all methods go by name.
+fn object(params: Option<Raw<'_>>) -> Result<Option<Raw<'_>>, RpcError> {
+    match params.map(Raw::kind) {
+        None | Some(Kind::Object) => Ok(params),
+        Some(_) => Err(RpcError::invalid_params("`params` must be an object")),
+    }
+}
+
+fn shape(revision: Revision) -> ToolShape {
+    match revision {
+        Revision::V20241105 => ToolShape::V20241105,
+        Revision::V20250326 => ToolShape::V20250326,
+        Revision::V20250618 => ToolShape::V20250618,
+        Revision::V20251125 => ToolShape::V20251125,
+    }
+}

@@ -1,0 +1,150 @@
+//! `initialize`: which revision is spoken, what the server offers, what the client says of itself.
+
+use std::borrow::Cow;
+
+use super::Revision;
+use crate::catalog::View;
+use crate::json::{self, Kind, Raw};
+use crate::rpc::{ResultBody, RpcError};
+use crate::sessions::{ClientCapabilities, ClientInfo};
+
+const CAPABILITIES: &str = concat!(
+    r#","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true},"#,
+    r#""prompts":{"listChanged":true}}"#,
+);
+
+/// What a client agreed on; the server makes a session of it where sessions are on.
+#[derive(Clone, Debug)]
+pub struct Initialization<'a> {
+    /// The revision of the session.
+    pub revision: Revision,
+    /// What the client can do.
+    pub capabilities: ClientCapabilities,
+    /// The result to answer with.
+    pub result: ResultBody,
+    name: Cow<'a, str>,
+    version: Cow<'a, str>,
+}
+
+impl Initialization<'_> {
+    /// Name and version of the client; empty where it gave none.
+    pub fn client(&self) -> ClientInfo<'_> {
+        ClientInfo { name: &self.name, version: &self.version }
+    }
+}
+
+/// The parts of the result that never change, written once.
+#[derive(Clone, Debug)]
+pub struct ServerInfo {
+    /// From the end of the protocol version to the end of `serverInfo`, in old revisions.
+    plain: Box<[u8]>,
+    /// The same from 2025-06-18 on, when names got titles.
+    titled: Box<[u8]>,
+}
+
+impl ServerInfo {
+    /// What the server calls itself.
+    pub fn new(name: &str, title: &str, version: &str) -> Self {
+        let part = |title: Option<&str>| {
+            let mut out = CAPABILITIES.as_bytes().to_vec();
+            out.extend_from_slice(b",\"serverInfo\":{\"name\":");
+            json::write_string(&mut out, name);
+            if let Some(title) = title {
+                out.extend_from_slice(b",\"title\":");
+                json::write_string(&mut out, title);
+            }
+            out.extend_from_slice(b",\"version\":");
+            json::write_string(&mut out, version);
+            out.push(b'}');
+            out.into_boxed_slice()
+        };
+        Self { plain: part(None), titled: part(Some(title)) }
+    }
+
+    fn result(&self, revision: Revision, instructions: Option<&str>) -> Vec<u8> {
+        let part = if revision >= Revision::V20250618 { &self.titled } else { &self.plain };
+        let room = 64 + part.len() + instructions.map_or(0, |text| text.len() + text.len() / 8);
+        let mut out = Vec::with_capacity(room);
+        out.extend_from_slice(b"{\"protocolVersion\":\"");
+        out.extend_from_slice(revision.text().as_bytes());
+        out.push(b'"');
+        out.extend_from_slice(part);
+        if let Some(instructions) = instructions {
+            out.extend_from_slice(b",\"instructions\":");
+            json::write_string(&mut out, instructions);
+        }
+        out.push(b'}');
+        out
+    }
+}
+
+/// The revision to answer with: the one asked for where it is known, else the newest of ours.
+pub fn negotiate(asked: &str) -> Revision {
+    Revision::parse(asked.as_bytes()).unwrap_or(Revision::NEWEST)
+}
+
+pub(super) fn initialize<'a>(
+    view: &View,
+    server: &ServerInfo,
+    params: Option<Raw<'a>>,
+) -> Result<Initialization<'a>, RpcError> {
+    let (mut asked, mut client, mut capabilities) = (None, None, None);
+    for (key, value) in params.iter().flat_map(|params| params.entries()) {
+        match &*key {
+            "protocolVersion" => asked = value.as_str(),
+            "clientInfo" => client = Some(value),
+            "capabilities" => capabilities = Some(value),
+            _ => {}
+        }
+    }
+    let Some(asked) = asked else {
+        return Err(RpcError::invalid_params("initialize needs `protocolVersion`, a string"));
+    };
+    let revision = negotiate(&asked);
+    let text = |key: &str| {
+        let value = client.and_then(|client| client.get(key));
+        value.and_then(Raw::as_str).unwrap_or_default()
+    };
+    Ok(Initialization {
+        revision,
+        capabilities: capabilities.map_or(ClientCapabilities::NONE, read_capabilities),
+        result: ResultBody::Owned(server.result(revision, view.instructions.as_deref())),
+        name: text("name"),
+        version: text("version"),
+    })
+}
+
+/// What is not known is passed over: revisions to come add capabilities.
+fn read_capabilities(capabilities: Raw<'_>) -> ClientCapabilities {
+    type Known = ClientCapabilities;
+    let mut all = Known::NONE;
+    let mut add = |known: Known, is_there: bool| {
+        if is_there {
+            all = all.with(known);
+        }
+    };
+    let objects = capabilities.entries().filter(|(_, value)| value.kind() == Kind::Object);
+    for (name, value) in objects {
+        let has = |key: &str| value.get(key).is_some_and(|part| part.kind() == Kind::Object);
+        match &*name {
+            "roots" => {
+                add(Known::ROOTS, true);
+                let changes = value.get("listChanged").and_then(Raw::as_bool);
+                add(Known::ROOTS_LIST_CHANGED, changes == Some(true));
+            }
+            "sampling" => {
+                add(Known::SAMPLING, true);
+                add(Known::SAMPLING_TOOLS, has("tools"));
+                add(Known::SAMPLING_CONTEXT, has("context"));
+            }
+            "elicitation" => {
+                // An empty object means forms: they came first.
+                add(Known::ELICITATION_FORM, has("form") || !has("url"));
+                add(Known::ELICITATION_URL, has("url"));
+            }
+            "tasks" => add(Known::TASKS, true),
+            _ => {}
+        }
+    }
+    all
+}

@@ -1,0 +1,98 @@
+//! The methods of the protocol, as far as they are served.
+
+/// A method or notification by its name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Method {
+    /// `initialize`
+    Initialize,
+    /// `ping`
+    Ping,
+    /// `tools/list`
+    ToolsList,
+    /// `tools/call`
+    ToolsCall,
+    /// `resources/list`
+    ResourcesList,
+    /// `resources/templates/list`
+    ResourceTemplatesList,
+    /// `resources/read`
+    ResourcesRead,
+    /// `prompts/list`
+    PromptsList,
+    /// `prompts/get`
+    PromptsGet,
+    /// `notifications/initialized`
+    Initialized,
+    /// `notifications/cancelled`
+    Cancelled,
+    /// Anything else.
+    Other,
+}
+
+impl Method {
+    /// All that are known.
+    pub const KNOWN: [Self; 11] = [
+        Self::Initialize,
+        Self::Ping,
+        Self::ToolsList,
+        Self::ToolsCall,
+        Self::ResourcesList,
+        Self::ResourceTemplatesList,
+        Self::ResourcesRead,
+        Self::PromptsList,
+        Self::PromptsGet,
+        Self::Initialized,
+        Self::Cancelled,
+    ];
+
+    /// The method of that name. Names are case-sensitive.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "tools/call" => Self::ToolsCall,
+            "tools/list" => Self::ToolsList,
+            "ping" => Self::Ping,
+            "initialize" => Self::Initialize,
+            "notifications/initialized" => Self::Initialized,
+            "notifications/cancelled" => Self::Cancelled,
+            "resources/list" => Self::ResourcesList,
+            "resources/templates/list" => Self::ResourceTemplatesList,
+            "resources/read" => Self::ResourcesRead,
+            "prompts/list" => Self::PromptsList,
+            "prompts/get" => Self::PromptsGet,
+            _ => Self::Other,
+        }
+    }
+
+    /// Its name; `other` for what is not known, so that labels stay few.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Initialize => "initialize",
+            Self::Ping => "ping",
+            Self::ToolsList => "tools/list",
+            Self::ToolsCall => "tools/call",
+            Self::ResourcesList => "resources/list",
+            Self::ResourceTemplatesList => "resources/templates/list",
+            Self::ResourcesRead => "resources/read",
+            Self::PromptsList => "prompts/list",
+            Self::PromptsGet => "prompts/get",
+            Self::Initialized => "notifications/initialized",
+            Self::Cancelled => "notifications/cancelled",
+            Self::Other => "other",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back() {
+        for method in Method::KNOWN {
+            assert_eq!(Method::of(method.name()), method);
+        }
+        for name in ["", "Ping", "tools/list ", "logging/setLevel", "server/discover", "other"] {
+            assert_eq!(Method::of(name), Method::Other);
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! Calls: what runs, and how its answer reaches the client.
+//!
+//! A quick call is answered as plain JSON, or as an event stream that is complete at once. A call
+//! that takes longer turns its response into an event stream at that moment: the client gets
+//! keep-alives, progress and, in a session, something to resume. What a client's disconnect means
+//! depends on whether it could come back: with a session the call goes on, without one it ends.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    core::Core,
+    event_stream::{EventStream, Wire},
+    execute::Job,
+    outlet::Outlet,
+    refusal::Refusal,
+    respond::{self, Echo},
+};
+use crate::{
+    http::LAST_CHUNK,
+    mcp::Revision,
+    rpc::{self, OwnedId, Reply, RpcError},
+    rt::{self, Either, Notify},
+    sessions::{CallHandle, CallRefused, Hold, Session, SessionId},
+    streams::{StreamId, StreamKind, frame},
+};
+
+/// A running call, wherever its answer goes.
+pub(crate) type Running = Pin<Box<dyn Future<Output = Outcome>>>;
+
+/// What a POST leads to.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The answer to one request.
+    Reply(Reply),
+    /// The answers to the requests of a batch.
+    Batch(Vec<Reply>),
+    /// The client cancelled: it wants no answer any more (MCP, cancellation).
+    Cancelled(OwnedId),
+}
+
+impl Outcome {
+    /// The JSON text of the answer; `None` where none is wanted.
+    pub(crate) fn payload(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Reply(reply) => {
+                let mut payload = Vec::with_capacity(reply.len());
+                reply.write(&mut payload);
+                Some(payload)
+            }
+            Self::Batch(replies) => {
+                let mut payload = Vec::with_capacity(rpc::batch_len(replies));
+                rpc::write_batch(&mut payload, replies);
+                Some(payload)
+            }
+            Self::Cancelled(_) => None,
+        }
+    }
+}
+
+/// The kind of answer a client takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerKind {
+    Json,
+    EventStream,
+    /// Both are accepted: JSON if the result is quick, a stream from the moment it is not.
+    Either,
+}
+
+/// How and to whom an answer goes.
+#[derive(Debug)]
+pub(crate) struct Answering {
+    pub(crate) kind: AnswerKind,
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) revision: Revision,
+    /// The id of a session this answer opens.
+    pub(crate) header: Option<SessionId>,
+    pub(crate) echo: Echo,
+}
+
+impl Answering {
+    fn header(&self) -> Option<&str> {
+        self.header.as_ref().map(SessionId::as_str)
+    }
+}
+
+/// A call whose answer is still open.
+pub(crate) struct Waiting {
+    pub(crate) job: Job,
+    pub(crate) answering: Answering,
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiting").field("answering", &self.answering).finish_non_exhaustive()
+    }
+}
+
+impl Waiting {
+    /// The client's connection is gone before anything was answered.
+    pub(crate) fn client_gone(self) {
+        if let Some(session) = self.answering.session {
+            rt::spawn(finish_unheard(session.hold(), self.job.running));
+        }
+    }
+}
+
+/// How a call's answer came out.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    /// The whole response is in the buffer.
+    Written { keep_alive: bool },
+    /// The head of an event stream is in the buffer.
+    Stream(Box<EventStream>),
+    /// Nobody to answer any more.
+    ClientGone,
+}
+
+/// With `sse_upgrade_after_ms = 0` every answer is a stream; its head waits this long for the
+/// answer, so that a quick one is a single write.
+const GATHER: Duration = Duration::from_millis(2);
+/// A call answered as plain JSON runs this long before its client is watched for a disconnect.
+const WATCH_AFTER: Duration = Duration::from_millis(250);
+/// How often a client that gave a progress token hears that its call still runs.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// Clients refuse events above a mebibyte or so; larger results go out as JSON where they may.
+const EVENT_BYTES_MAX: usize = 1024 * 1024 - 4096;
+
+/// Waits for the call as long as its kind of answer allows, then writes what there is.
+pub(crate) async fn settle(
+    core: &Rc<Core>,
+    mut waiting: Box<Waiting>,
+    wire: &mut Wire,
+    out: &mut Vec<u8>,
+) -> Settled {
+    let patience = match waiting.answering.kind {
+        AnswerKind::Json => WATCH_AFTER,
+        AnswerKind::EventStream => GATHER,
+        AnswerKind::Either => core.shared.timing.upgrade_after.max(GATHER),
+    };
+    match rt::race(waiting.job.running.as_mut(), rt::sleep(patience)).await {
+        Either::Left(outcome) => settled(core, &waiting, &outcome, out),
+        Either::Right(()) if waiting.answering.kind == AnswerKind::Json => {
+            watched(core, waiting, wire, out).await
+        }
+        Either::Right(()) => open_stream(core, *waiting, out),
+    }
+}
+
+fn settled(core: &Rc<Core>, waiting: &Waiting, outcome: &Outcome, out: &mut Vec<u8>) -> Settled {
+    write(core, &waiting.answering, outcome, &waiting.job.note, out);
+    Settled::Written { keep_alive: waiting.answering.echo.keep_alive }
+}
+
+/// Writes a whole answer: as JSON, or as an event stream that is complete at once.
+pub(crate) fn write(
+    core: &Rc<Core>,
+    answering: &Answering,
+    outcome: &Outcome,
+    note: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let echo = &answering.echo;
+    let is_large = || matches!(outcome, Outcome::Reply(reply) if reply.len() > EVENT_BYTES_MAX);
+    let as_stream = match answering.kind {
+        AnswerKind::Json => false,
+        AnswerKind::EventStream => true,
+        AnswerKind::Either => core.shared.timing.upgrade_after.is_zero() && !is_large(),
+    };
+    if as_stream {
+        return complete_stream(core, answering, outcome, note, out);
+    }
+    match outcome {
+        Outcome::Reply(reply) => respond::reply(core, out, echo, answering.header(), reply),
+        Outcome::Batch(_) => {
+            let payload = outcome.payload().unwrap_or_default();
+            respond::json(core, out, echo, answering.header(), &payload);
+        }
+        // HTTP wants a response where MCP wants none.
+        Outcome::Cancelled(id) => {
+            let error = RpcError::new(rpc::code::REQUEST_CANCELLED, "Request cancelled");
+            respond::reply(core, out, echo, None, &Reply::new(id.clone(), Err(error)));
+        }
+    }
+}
+
+/// A stream that is complete before its first byte is written: one write, and in a session the
+/// window that a client resumes from if that write is lost.
+fn complete_stream(
+    core: &Rc<Core>,
+    answering: &Answering,
+    outcome: &Outcome,
+    note: &[u8],
+    out: &mut Vec<u8>,
+) {
+    respond::stream_head(core, out, &answering.echo, answering.header());
+    let payload = outcome.payload();
+    let mut streams = core.streams.borrow_mut();
+    let now_ms = core.clock.now_ms();
+    let stream = answering
+        .session
+        .as_ref()
+        .and_then(|session| streams.open(StreamKind::Post, session.key(), note, now_ms).ok());
+    match stream {
+        Some(stream) => {
+            if primes(answering.revision)
+                && let Some(primed) = streams.prime(stream, None, now_ms)
+            {
+                out.extend_from_slice(&primed.frame);
+            }
+            if let Some(payload) = payload
+                && let Some(published) = streams.publish(stream, &payload, now_ms)
+            {
+                out.extend_from_slice(&published.frame);
+            }
+            streams.finish(stream, now_ms);
+            core.write_behind.wake();
+        }
+        // Outside sessions, or with no room for a window: the answer itself still goes out.
+        None => {
+            if let Some(payload) = payload {
+                out.extend_from_slice(&frame::control(None, None, Some(&payload)));
+            }
+        }
+    }
+    out.extend_from_slice(LAST_CHUNK);
+}
+
+/// Waits for a slow call that must be answered as JSON, watching for the client meanwhile.
+async fn watched(
+    core: &Rc<Core>,
+    mut waiting: Box<Waiting>,
+    wire: &mut Wire,
+    out: &mut Vec<u8>,
+) -> Settled {
+    wire.deadline.clear();
+    while wire.pipelined.len() < WATCHED_BYTES_MAX {
+        let read = wire.reader.read(&mut wire.pipelined, &wire.deadline);
+        match rt::race(waiting.job.running.as_mut(), read).await {
+            Either::Left(outcome) => return settled(core, &waiting, &outcome, out),
+            Either::Right(Ok(read)) if read > 0 => {}
+            Either::Right(_) => {
+                waiting.client_gone();
+                return Settled::ClientGone;
+            }
+        }
+    }
+    let outcome = waiting.job.running.as_mut().await;
+    settled(core, &waiting, &outcome, out)
+}
+
+/// Pipelined bytes read while a call is watched; more are left to the kernel.
+const WATCHED_BYTES_MAX: usize = 64 * 1024;
+
+/// Turns the response into an event stream; the call goes on in a task of its own.
+fn open_stream(core: &Rc<Core>, waiting: Waiting, out: &mut Vec<u8>) -> Settled {
+    let Waiting { job, answering } = waiting;
+    let keep_alive = answering.echo.keep_alive;
+    let outlet = core.outlets.open();
+    let (stream, sink, hold) = match &answering.session {
+        None => (None, Sink::Outlet(Rc::clone(&outlet)), None),
+        Some(session) => {
+            let Some(stream) = session_stream(core, session, &answering, &job.note, &outlet) else {
+                respond::refuse(core, out, &answering.echo, &Refusal::Busy);
+                return Settled::Written { keep_alive };
+            };
+            let sink = Sink::Stream { stream, hold: session.hold() };
+            (Some(stream), sink, Some(session.hold()))
+        }
+    };
+    respond::stream_head(core, out, &answering.echo, answering.header());
+    rt::spawn(finish(core.clone(), job, sink));
+    Settled::Stream(Box::new(EventStream { outlet, stream, keep_alive, hold, ends: None }))
+}
+
+/// A stream of the session for the answer, attached to the client's connection. `None` where the
+/// core or the session has no room for one more.
+fn session_stream(
+    core: &Core,
+    session: &Arc<Session>,
+    answering: &Answering,
+    note: &[u8],
+    outlet: &Outlet,
+) -> Option<StreamId> {
+    let now_ms = core.clock.now_ms();
+    let mut streams = core.streams.borrow_mut();
+    let stream = streams.open(StreamKind::Post, session.key(), note, now_ms).ok()?;
+    if session.add_stream(stream).is_err() {
+        streams.end(stream);
+        return None;
+    }
+    streams.attach(stream, session.key(), None, outlet.id, now_ms);
+    if primes(answering.revision)
+        && let Some(primed) = streams.prime(stream, None, now_ms)
+    {
+        outlet.push(primed.frame);
+    }
+    core.write_behind.wake();
+    Some(stream)
+}
+
+/// A stream that starts with an event of empty data, so that its client has an id to resume from
+/// (MCP 2025-11-25, Streamable HTTP). Clients of older revisions fail on empty data.
+fn primes(revision: Revision) -> bool {
+    revision >= Revision::V20251125
+}
+
+/// Where the messages of a call that became a stream go.
+enum Sink {
+    /// To a stream of a session, whether or not a client is attached.
+    Stream { stream: StreamId, hold: Hold },
+    /// To this connection and no other.
+    Outlet(Rc<Outlet>),
+}
+
+/// Runs a call to its end and sends its answer. Outside sessions the client's disconnect ends it.
+async fn finish(core: Rc<Core>, job: Job, sink: Sink) {
+    let started = Instant::now();
+    let Job { mut running, progress_token, .. } = job;
+    let outcome = loop {
+        let step = rt::race(running.as_mut(), rt::sleep(PROGRESS_EVERY));
+        let step = match &sink {
+            Sink::Stream { .. } => step.await,
+            Sink::Outlet(outlet) => match rt::race(step, outlet.gone()).await {
+                Either::Left(step) => step,
+                Either::Right(()) => return,
+            },
+        };
+        match step {
+            Either::Left(outcome) => break outcome,
+            Either::Right(()) => {
+                if let Some(token) = &progress_token {
+                    sink.send(&core, progress_payload(token, started.elapsed().as_secs()));
+                }
+            }
+        }
+    };
+    if let Some(payload) = outcome.payload() {
+        sink.send(&core, payload);
+    }
+    match sink {
+        Sink::Stream { stream, hold } => {
+            core.finish_stream_here(stream);
+            // Finished, it can be resumed for a while but needs no ending.
+            hold.session().remove_stream(stream);
+        }
+        Sink::Outlet(outlet) => outlet.finish(),
+    }
+}
+
+impl Sink {
+    fn send(&self, core: &Rc<Core>, payload: Vec<u8>) {
+        match self {
+            Self::Stream { stream, .. } => core.publish(*stream, payload),
+            Self::Outlet(outlet) => {
+                outlet.push(Arc::new(frame::control(None, None, Some(&payload))));
+            }
+        }
+    }
+}
+
+/// A call whose client can no longer hear its answer, but whose session lives: it is not stopped,
+/// because the client did not ask for that.
+async fn finish_unheard(hold: Hold, running: Running) {
+    let _ = running.await;
+    drop(hold);
+}
+
+/// `progress` rises with the seconds the call has run; there is no total to tell.
+fn progress_payload(token: &str, seconds: u64) -> Vec<u8> {
+    let params = format!(
+        r#"{{"progressToken":{token},"progress":{seconds},"message":"running for {seconds} s"}}"#
+    );
+    let mut payload = Vec::new();
+    rpc::write_notification(&mut payload, "notifications/progress", Some(params.as_bytes()));
+    payload
+}
+
+/// A call's place among those of its core and session; while it exists, a cancellation finds the
+/// call.
+pub(crate) struct Registration {
+    core: Rc<Core>,
+    session: Arc<Session>,
+    handle: CallHandle,
+    cancelled: Rc<Notify>,
+}
+
+impl Registration {
+    /// Registers a call under its request's id. Outside sessions nothing can name it.
+    pub(crate) fn new(
+        core: &Rc<Core>,
+        session: Option<&Arc<Session>>,
+        id: &OwnedId,
+    ) -> Result<Option<Self>, Refusal> {
+        let Some(session) = session else { return Ok(None) };
+        let (number, cancelled) = core.register_call();
+        let handle = CallHandle { core: core.index, number };
+        let registration = Self { core: core.clone(), session: session.clone(), handle, cancelled };
+        session.begin_call(id.as_bytes(), handle).map_err(|refused| match refused {
+            CallRefused::Full => Refusal::Busy,
+            CallRefused::Duplicate | CallRefused::IdTooLong => {
+                Refusal::Message(RpcError::invalid_request(refused.to_string()))
+            }
+        })?;
+        Ok(Some(registration))
+    }
+
+    /// Waits until the client cancels.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn cancelled(&self) {
+        self.cancelled.notified().await;
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.core.forget_call(self.handle.number);
+        self.session.finish_call(self.handle);
+    }
+}

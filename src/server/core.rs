@@ -1,0 +1,354 @@
+//! One core: its state, and what it does for other cores.
+//!
+//! Everything here is of one thread. What is asked of a stream or an outlet of another core goes
+//! as a message to that core's inbox; `send` is the one way there.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+    sync::Arc,
+};
+
+use super::{
+    connections::Connections,
+    message::{Attach, CoreMessage},
+    outlet::{self, Outlets},
+    publication::Published,
+    random_bytes,
+    shared::Shared,
+    time::Clock,
+    write_behind::WriteBehind,
+};
+use crate::{
+    catalog::TenantId,
+    downstream::RestCaller,
+    http::{self, BodyLength},
+    rt::{self, Notify, OneshotSender, Stop},
+    streams::{EventId, OutletId, SessionKey, StreamId, StreamKind, StreamTable},
+    telemetry::{CoreMetrics, ExecutionId, ExecutionIds},
+};
+
+/// How long a question to another core may go unanswered.
+const CORE_ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_millis(700);
+
+/// The state of one core.
+pub(crate) struct Core {
+    pub(crate) index: u16,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) metrics: Arc<CoreMetrics>,
+    pub(crate) clock: Clock,
+    pub(crate) stop: Stop,
+    pub(crate) connections: Rc<Connections>,
+    pub(crate) streams: RefCell<StreamTable>,
+    pub(crate) outlets: Rc<Outlets>,
+    pub(crate) rest: RestCaller,
+    execution_ids: RefCell<ExecutionIds>,
+    pub(crate) write_behind: WriteBehind,
+    calls: RefCell<HashMap<u64, Rc<Notify>>>,
+    next_call: Cell<u64>,
+    published: RefCell<Rc<Published>>,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+/// What a new core is made of.
+pub(crate) struct Parts {
+    pub(crate) index: u16,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) streams: StreamTable,
+    pub(crate) write_behind: WriteBehind,
+    pub(crate) rest: RestCaller,
+}
+
+impl Core {
+    pub(crate) fn new(parts: Parts) -> Rc<Self> {
+        let Parts { index, shared, streams, write_behind, rest } = parts;
+        let mut seed = [0; 8];
+        random_bytes(&mut seed);
+        let settings = &shared.settings;
+        Rc::new(Self {
+            index,
+            metrics: shared.core_metrics(index),
+            clock: Clock::new(),
+            stop: Stop::new(),
+            connections: Rc::new(Connections::new(settings.http.connections_max)),
+            streams: RefCell::new(streams),
+            outlets: Rc::new(Outlets::new(index, settings.runtime.mcp.sse.outlet_bytes_max)),
+            rest,
+            execution_ids: RefCell::new(ExecutionIds::new(u64::from_le_bytes(seed))),
+            write_behind,
+            calls: RefCell::default(),
+            next_call: Cell::new(0),
+            published: RefCell::new(Rc::new(shared.published())),
+            shared,
+        })
+    }
+
+    /// The catalog and keys as last published. Costs one relaxed load when nothing changed.
+    pub(crate) fn published(&self) -> Rc<Published> {
+        if self.published.borrow().version != self.shared.published_version() {
+            *self.published.borrow_mut() = Rc::new(self.shared.published());
+        }
+        self.published.borrow().clone()
+    }
+
+    /// Starts a response: status line, headers, `Date`.
+    pub(crate) fn write_head(
+        &self,
+        out: &mut Vec<u8>,
+        status: u16,
+        headers: &[(&str, &str)],
+        body: BodyLength,
+        keep_alive: bool,
+    ) {
+        self.clock.with_date(|date| {
+            http::write_response_head(out, status, headers, body, keep_alive, date);
+        });
+    }
+
+    /// The id under which the log knows a call.
+    pub(crate) fn next_execution_id(&self) -> ExecutionId {
+        self.execution_ids.borrow_mut().next(self.clock.now_ms())
+    }
+
+    // ---- calls
+
+    /// Registers a running call, so that a cancellation finds it.
+    pub(crate) fn register_call(&self) -> (u64, Rc<Notify>) {
+        let number = self.next_call.get();
+        self.next_call.set(number + 1);
+        let cancelled = Rc::new(Notify::new());
+        self.calls.borrow_mut().insert(number, cancelled.clone());
+        (number, cancelled)
+    }
+
+    pub(crate) fn forget_call(&self, number: u64) {
+        self.calls.borrow_mut().remove(&number);
+    }
+
+    /// Cancels a call wherever it runs; one that is over already stays over.
+    pub(crate) fn cancel_call(self: &Rc<Self>, core: u16, number: u64) {
+        self.send(usize::from(core), CoreMessage::CancelCall { number });
+    }
+
+    // ---- streams
+
+    /// Attaches an outlet of this core to a stream, wherever the stream lives, and sends it what
+    /// followed the event. `None` when the session has no such stream any more.
+    pub(crate) async fn attach(
+        self: &Rc<Self>,
+        event: EventId,
+        session: SessionKey,
+        outlet: OutletId,
+    ) -> Option<StreamKind> {
+        let owner = self.owner(event.stream);
+        let (answer, found) = rt::oneshot();
+        self.send(
+            owner,
+            CoreMessage::Attach(Attach {
+                stream: event.stream,
+                session,
+                after: event.position,
+                outlet,
+                answer,
+            }),
+        );
+        rt::timeout(CORE_ANSWER_WITHIN, found).await.ok()?.ok()?
+    }
+
+    /// Tells a stream that the client behind `outlet` is gone.
+    pub(crate) fn detach(self: &Rc<Self>, stream: StreamId, outlet: OutletId) {
+        self.send(self.owner(stream), CoreMessage::Detach { stream, outlet });
+    }
+
+    /// Publishes a message on a stream, wherever it lives.
+    pub(crate) fn publish(self: &Rc<Self>, stream: StreamId, payload: Vec<u8>) {
+        self.send(self.owner(stream), CoreMessage::Publish { stream, payload });
+    }
+
+    /// Ends a stream and forgets its window.
+    pub(crate) fn end_stream(self: &Rc<Self>, stream: StreamId) {
+        self.send(self.owner(stream), CoreMessage::EndStream { stream });
+    }
+
+    /// Whether a living client is attached to the stream: asked of its owner, then of the
+    /// connection itself, which writes to the client and waits for its acknowledgement.
+    pub(crate) async fn is_stream_alive(self: &Rc<Self>, stream: StreamId) -> bool {
+        let (answer, found) = rt::oneshot();
+        self.send(self.owner(stream), CoreMessage::FindOutlet { stream, answer });
+        let Ok(Ok(Some(outlet))) = rt::timeout(CORE_ANSWER_WITHIN, found).await else {
+            return false;
+        };
+        let (answer, alive) = rt::oneshot();
+        self.send(outlet::core_of(outlet), CoreMessage::Probe { outlet, answer });
+        matches!(rt::timeout(CORE_ANSWER_WITHIN, alive).await, Ok(Ok(true)))
+    }
+
+    /// A frame for an outlet, on this core or another.
+    pub(crate) fn deliver(self: &Rc<Self>, outlet: OutletId, frame: Arc<Vec<u8>>) {
+        self.send(outlet::core_of(outlet), CoreMessage::Deliver { outlet, frame });
+    }
+
+    fn is_of_tenant(&self, session: SessionKey, tenant: &str) -> bool {
+        self.shared.sessions.peek(session).is_some_and(|session| session.tenant() == tenant)
+    }
+
+    fn owner(&self, stream: StreamId) -> usize {
+        usize::from(stream.core) % self.shared.cores()
+    }
+
+    // ---- between cores
+
+    /// Hands a message to a core: at once if it is this one, through its inbox otherwise.
+    pub(crate) fn send(self: &Rc<Self>, core: usize, message: CoreMessage) {
+        if core == usize::from(self.index) {
+            return self.handle(message);
+        }
+        self.metrics.cross_core_hops.increment();
+        if let Err(undelivered) = self.shared.send(core, message) {
+            self.metrics.messages_undelivered.increment();
+            self.give_up(undelivered);
+        }
+    }
+
+    /// What could not be delivered must not be lost silently: a client that misses a frame loses
+    /// its connection, and gets the frame from the window when it resumes.
+    fn give_up(self: &Rc<Self>, message: CoreMessage) {
+        tracing::warn!(core = self.index, "another core's inbox is full; a message was dropped");
+        drop(message);
+    }
+
+    /// Does what a message asks.
+    pub(crate) fn handle(self: &Rc<Self>, message: CoreMessage) {
+        match message {
+            CoreMessage::Deliver { outlet, frame } => {
+                if let Some(outlet) = self.outlets.find(outlet) {
+                    outlet.push(frame);
+                }
+            }
+            CoreMessage::FinishOutlet { outlet } => {
+                if let Some(outlet) = self.outlets.find(outlet) {
+                    outlet.finish();
+                }
+            }
+            CoreMessage::DropOutlet { outlet } => {
+                if let Some(outlet) = self.outlets.find(outlet) {
+                    outlet.drop_connection();
+                }
+            }
+            CoreMessage::Probe { outlet, answer } => match self.outlets.find(outlet) {
+                Some(outlet) => outlet.probe(answer),
+                None => say(answer, false),
+            },
+            CoreMessage::Publish { stream, payload } => self.publish_here(stream, &payload),
+            CoreMessage::Attach(attach) => self.attach_here(attach),
+            CoreMessage::Detach { stream, outlet } => {
+                self.streams.borrow_mut().detach(stream, outlet, self.clock.now_ms());
+            }
+            CoreMessage::FindOutlet { stream, answer } => {
+                say(answer, self.streams.borrow().outlet(stream));
+            }
+            CoreMessage::EndStream { stream } => self.end_stream_here(stream),
+            CoreMessage::CancelCall { number } => {
+                if let Some(cancelled) = self.calls.borrow().get(&number) {
+                    cancelled.notify();
+                }
+            }
+            CoreMessage::NotifyStanding { tenant, payload } => {
+                self.notify_standing(tenant.as_ref().map(TenantId::as_str), &payload);
+            }
+            CoreMessage::Beat { answer } => say(answer, ()),
+            CoreMessage::Stop => {
+                self.stop.stop();
+                self.outlets.finish_all();
+            }
+        }
+    }
+
+    fn publish_here(self: &Rc<Self>, stream: StreamId, payload: &[u8]) {
+        let published = self.streams.borrow_mut().publish(stream, payload, self.clock.now_ms());
+        self.write_behind.wake();
+        if let Some(published) = published
+            && let Some(outlet) = published.outlet
+        {
+            self.deliver(outlet, published.frame);
+        }
+    }
+
+    fn attach_here(self: &Rc<Self>, attach: Attach) {
+        let Attach { stream, session, after, outlet, answer } = attach;
+        let attached = self.streams.borrow_mut().attach(
+            stream,
+            session,
+            Some(after),
+            outlet,
+            self.clock.now_ms(),
+        );
+        let Some(attached) = attached else { return say(answer, None) };
+        if let Some(displaced) = attached.displaced {
+            self.send(outlet::core_of(displaced), CoreMessage::DropOutlet { outlet: displaced });
+        }
+        for frame in attached.replay {
+            self.deliver(outlet, frame);
+        }
+        if attached.finished {
+            self.streams.borrow_mut().detach(stream, outlet, self.clock.now_ms());
+            self.send(outlet::core_of(outlet), CoreMessage::FinishOutlet { outlet });
+        }
+        say(answer, self.streams.borrow().kind(stream));
+    }
+
+    /// A finished stream of this core: its client's response ends, its window is kept.
+    pub(crate) fn finish_stream_here(self: &Rc<Self>, stream: StreamId) {
+        let outlet = self.streams.borrow_mut().finish(stream, self.clock.now_ms());
+        self.write_behind.wake();
+        if let Some(outlet) = outlet {
+            self.send(outlet::core_of(outlet), CoreMessage::FinishOutlet { outlet });
+        }
+    }
+
+    fn end_stream_here(self: &Rc<Self>, stream: StreamId) {
+        let outlet = self.streams.borrow_mut().end(stream);
+        self.write_behind.wake();
+        if let Some(outlet) = outlet {
+            self.send(outlet::core_of(outlet), CoreMessage::FinishOutlet { outlet });
+        }
+    }
+
+    /// A server message for the standalone streams that have a client now; nothing is kept for
+    /// those that have none (lists are read again on reconnect).
+    fn notify_standing(self: &Rc<Self>, tenant: Option<&str>, payload: &[u8]) {
+        let now_ms = self.clock.now_ms();
+        let standing: Vec<StreamId> = {
+            let streams = self.streams.borrow();
+            streams
+                .open_streams()
+                .filter(|(id, session, kind)| {
+                    *kind != StreamKind::Post
+                        && streams.outlet(*id).is_some()
+                        && tenant.is_none_or(|tenant| self.is_of_tenant(*session, tenant))
+                })
+                .map(|(id, _, _)| id)
+                .collect()
+        };
+        for stream in standing {
+            let published = self.streams.borrow_mut().publish(stream, payload, now_ms);
+            if let Some(published) = published
+                && let Some(outlet) = published.outlet
+            {
+                self.deliver(outlet, published.frame);
+            }
+        }
+        self.write_behind.wake();
+    }
+}
+
+/// Answers a question; nobody waiting for it any more is fine.
+fn say<T: Send>(answer: OneshotSender<T>, value: T) {
+    let _ = answer.send(value);
+}

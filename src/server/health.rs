@@ -1,0 +1,109 @@
+//! `/`, `/healthz` and `/readyz`: for people and load balancers, without a credential and without
+//! the guards of endpoints.
+
+use serde_json::json;
+
+use super::{
+    connection::Answer,
+    core::Core,
+    refusal::Refusal,
+    respond::{self, Echo},
+};
+use crate::{
+    http::{Method, RequestView},
+    store::StoreState,
+};
+
+/// The cores must have been heard of within this time for the process to be ready.
+const BEAT_MS_MAX: u64 = 10_000;
+
+/// The process is alive: it answered.
+pub(crate) fn health(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) -> Answer {
+    plain(core, request, out, 200, "ok\n")
+}
+
+/// The process can do its work; if not, why not.
+pub(crate) fn readiness(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) -> Answer {
+    match unready(core) {
+        None => plain(core, request, out, 200, "ready\n"),
+        Some(reason) => plain(core, request, out, 503, &format!("{reason}\n")),
+    }
+}
+
+/// Why the process should get no requests now.
+pub(crate) fn unready(core: &Core) -> Option<String> {
+    let shared = &core.shared;
+    if core.stop.is_stopped() {
+        return Some("stopping".to_owned());
+    }
+    if let StoreState::ReadOnly { reason } = shared.store.state() {
+        return Some(format!("the store is read-only: {reason}"));
+    }
+    let last_beat_ms = shared.last_beat_ms.load(std::sync::atomic::Ordering::Relaxed);
+    let silent_ms = core.clock.now_ms().saturating_sub(last_beat_ms);
+    (silent_ms > BEAT_MS_MAX).then(|| format!("a core has not answered for {silent_ms} ms"))
+}
+
+/// What this server is and where its endpoints are.
+pub(crate) fn describe(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) -> Answer {
+    let sse = &core.shared.settings.runtime.mcp.sse;
+    let mut transports = vec![json!({
+        "type": "streamable-http",
+        "path": "/runtime/{tenant}/{client}/mcp",
+        "methods": if sse.enabled {
+            json!(["POST", "GET", "DELETE", "HEAD", "OPTIONS"])
+        } else {
+            json!(["POST", "DELETE", "HEAD", "OPTIONS"])
+        },
+        "protocolVersions": ["2025-11-25", "2025-06-18", "2025-03-26"],
+    })];
+    if sse.enabled && sse.legacy_transport {
+        transports.push(json!({
+            "type": "http+sse",
+            "path": "/runtime/{tenant}/{client}/sse",
+            "methods": ["GET"],
+            "protocolVersions": ["2024-11-05"],
+        }));
+    }
+    let body = json!({
+        "name": "Ringway",
+        "version": env!("CARGO_PKG_VERSION"),
+        "endpoint": "/runtime/{tenant}/{client}/mcp",
+        "shortEndpoint": "/mcp",
+        "authentication": "Authorization: Bearer <API key>, or X-Api-Key: <API key>",
+        "transports": transports,
+        "health": "/healthz",
+        "readiness": "/readyz",
+    });
+    let body = format!("{body:#}\n");
+    get_only(core, request, out, |core, echo, out| {
+        respond::body(core, out, echo, 200, "application/json", body.as_bytes());
+    })
+}
+
+fn plain(
+    core: &Core,
+    request: &RequestView<'_>,
+    out: &mut Vec<u8>,
+    status: u16,
+    text: &str,
+) -> Answer {
+    get_only(core, request, out, |core, echo, out| {
+        respond::body(core, out, echo, status, "text/plain; charset=utf-8", text.as_bytes());
+    })
+}
+
+fn get_only(
+    core: &Core,
+    request: &RequestView<'_>,
+    out: &mut Vec<u8>,
+    answer: impl FnOnce(&Core, &Echo, &mut Vec<u8>),
+) -> Answer {
+    let echo = Echo::of(request);
+    if matches!(request.method(), Method::Get | Method::Head) {
+        answer(core, &echo, out);
+    } else {
+        respond::refuse(core, out, &echo, &Refusal::MethodNotAllowed { allow: "GET, HEAD" });
+    }
+    Answer::Written { keep_alive: echo.keep_alive }
+}

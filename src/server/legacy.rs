@@ -1,0 +1,134 @@
+//! HTTP+SSE (MCP 2024-11-05): a stream that carries every answer, and an address to post to.
+//!
+//! The session lives as long as the stream. Messages may come on any core; their answers find the
+//! stream by its id.
+
+use std::{rc::Rc, sync::Arc};
+
+use super::{
+    calls::Outcome,
+    connection::Answer,
+    core::Core,
+    event_stream::{EndsWithConnection, EventStream},
+    execute::{self, Asking, Work},
+    pipeline::Admission,
+    refusal::Refusal,
+    respond,
+    session::{self, Introduction},
+    streamable,
+};
+use crate::{
+    http::{self, accept::Accepts},
+    mcp::{Initialization, Revision},
+    rpc::{self, Incoming, RpcError},
+    rt,
+    sessions::{ClientCapabilities, ClientInfo, SessionKey},
+    streams::{StreamId, StreamKind, frame},
+};
+
+/// Answers the GET that opens a stream and its session. The first event says where to post, as a
+/// relative reference, so that it holds behind a proxy that rewrites paths.
+pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
+    let Admission { core, view, caller, request, echo, out, .. } = admission;
+    let sse = &core.shared.settings.runtime.mcp.sse;
+    if !(sse.enabled && sse.legacy_transport) {
+        return Err(Refusal::NoSuchPath);
+    }
+    let Accepts { event_stream, .. } = request.accepts();
+    if !event_stream {
+        return Err(Refusal::NotAcceptable { needed: "text/event-stream" });
+    }
+    let introduction = Introduction {
+        // Until `initialize` says otherwise.
+        revision: Revision::V20241105,
+        client: ClientInfo { name: "", version: "" },
+        capabilities: ClientCapabilities::default(),
+    };
+    let (id, session) = session::open(core, &view, caller, &introduction)?;
+    let now_ms = core.clock.now_ms();
+    let outlet = core.outlets.open();
+    let ends = Box::new(Ends { session: session.key() });
+    let mut streams = core.streams.borrow_mut();
+    let Ok(stream) = streams.open(StreamKind::Legacy, session.key(), &[], now_ms) else {
+        drop(streams);
+        ends.end(core);
+        return Err(Refusal::Busy);
+    };
+    streams.attach(stream, session.key(), None, outlet.id, now_ms);
+    drop(streams);
+    // A session this new has no other stream.
+    let _ = session.replace_standing(None, stream);
+    let up = if request.path().ends_with('/') { "../" } else { "" };
+    let endpoint = format!("{up}messages?sessionId={}", id.as_str());
+    outlet.push(Arc::new(frame::control(Some("endpoint"), None, Some(endpoint.as_bytes()))));
+    respond::stream_head(core, out, echo, Some(id.as_str()));
+    Ok(Answer::Stream(Box::new(EventStream {
+        outlet,
+        stream: Some(stream),
+        keep_alive: echo.keep_alive,
+        hold: Some(session.hold()),
+        ends: Some(ends),
+    })))
+}
+
+/// Ends the session with its stream.
+#[derive(Debug)]
+struct Ends {
+    session: SessionKey,
+}
+
+impl EndsWithConnection for Ends {
+    fn end(&self, core: &Rc<Core>) {
+        session::end(core, self.session);
+    }
+}
+
+/// Answers a POST of a message: accepted, the answer comes on the stream.
+pub(crate) async fn messages(admission: Admission<'_>) -> Result<Answer, Refusal> {
+    let Admission { core, view, caller, request, memory, echo, out } = admission;
+    streamable::check_content_type(request)?;
+    let id = http::query_pairs(request.query().unwrap_or_default())
+        .find(|(name, _)| name == "sessionId")
+        .map(|(_, value)| value);
+    let id = id.ok_or(Refusal::SessionRequired)?;
+    let session = session::find(core, memory, &view, caller, id.as_bytes()).await?;
+    let stream = session.standing().ok_or(Refusal::UnknownSession)?;
+    let incoming = rpc::parse(request.body())?;
+    if matches!(incoming, Incoming::Batch(_)) {
+        let error = RpcError::invalid_request("HTTP+SSE has no batches; send one message a POST");
+        return Err(error.into());
+    }
+    let asking = Asking {
+        core,
+        view: &view,
+        revision: session.revision(),
+        session: Some(&session),
+        // The transport opens sessions before `initialize`.
+        initialized: false,
+        correlation: echo.correlation.as_deref(),
+    };
+    let mut negotiated = |initialization: &Initialization<'_>| {
+        session.set_revision(initialization.revision);
+        Ok(())
+    };
+    match execute::begin(&asking, &incoming, &mut negotiated)? {
+        Work::Nothing => {}
+        Work::Done(outcome) => send(core, stream, &outcome),
+        Work::Running(job) => {
+            let (core, hold) = (core.clone(), session.hold());
+            rt::spawn(async move {
+                let outcome = job.running.await;
+                send(&core, stream, &outcome);
+                drop(hold);
+            });
+        }
+    }
+    respond::body(core, out, echo, 202, "text/plain; charset=utf-8", b"Accepted");
+    Ok(Answer::Written { keep_alive: echo.keep_alive })
+}
+
+fn send(core: &Rc<Core>, stream: StreamId, outcome: &Outcome) {
+    if let Some(payload) = outcome.payload() {
+        core.publish(stream, payload);
+    }
+}

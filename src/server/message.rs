@@ -1,0 +1,67 @@
+//! What one core asks of another. One hop, never a broadcast for a single stream.
+
+use std::sync::Arc;
+
+use crate::{
+    catalog::TenantId,
+    rt::{OneshotSender, Weigh},
+    sessions::SessionKey,
+    streams::{OutletId, StreamId, StreamKind},
+};
+
+/// A message in a core's inbox.
+#[derive(Debug)]
+pub(crate) enum CoreMessage {
+    /// A frame for a client whose connection is on this core.
+    Deliver { outlet: OutletId, frame: Arc<Vec<u8>> },
+    /// The stream behind this outlet is over: end the response once all is sent.
+    FinishOutlet { outlet: OutletId },
+    /// Close the client's connection at once.
+    DropOutlet { outlet: OutletId },
+    /// Is the client behind this outlet alive?
+    Probe { outlet: OutletId, answer: OneshotSender<bool> },
+    /// A message for a stream this core holds.
+    Publish { stream: StreamId, payload: Vec<u8> },
+    /// A client on another core resumes a stream of this one.
+    Attach(Attach),
+    /// The client of a stream is gone.
+    Detach { stream: StreamId, outlet: OutletId },
+    /// Is a client attached to this stream, and where?
+    FindOutlet { stream: StreamId, answer: OneshotSender<Option<OutletId>> },
+    /// The session is over: end the stream and forget its window.
+    EndStream { stream: StreamId },
+    /// The client cancelled a call this core runs.
+    CancelCall { number: u64 },
+    /// A server message for every standalone stream, or those of one tenant.
+    NotifyStanding { tenant: Option<TenantId>, payload: Arc<Vec<u8>> },
+    /// Is this core turning?
+    Beat { answer: OneshotSender<()> },
+    /// The process ends: stop accepting, finish what runs.
+    Stop,
+}
+
+/// A request to attach an outlet to a stream after a position.
+#[derive(Debug)]
+pub(crate) struct Attach {
+    pub(crate) stream: StreamId,
+    pub(crate) session: SessionKey,
+    /// The last position the client has seen.
+    pub(crate) after: u64,
+    pub(crate) outlet: OutletId,
+    /// The stream's kind, if the session has it; what is replayed comes as `Deliver` before it.
+    pub(crate) answer: OneshotSender<Option<StreamKind>>,
+}
+
+/// What a message weighs besides its payload, in bytes.
+const OVERHEAD_BYTES: usize = 96;
+
+impl Weigh for CoreMessage {
+    fn bytes(&self) -> usize {
+        OVERHEAD_BYTES
+            + match self {
+                Self::Deliver { frame, .. } => frame.len(),
+                Self::Publish { payload, .. } => payload.len(),
+                _ => 0,
+            }
+    }
+}

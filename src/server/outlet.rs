@@ -1,0 +1,257 @@
+//! An outlet: the connection end of an event stream.
+//!
+//! Whoever has a frame for a client puts it into the outlet's queue; the task that owns the
+//! socket takes it from there. The queue is bounded in bytes: a client that does not read what
+//! it is sent loses its connection, not the server its memory; what it missed waits in the
+//! stream's window. An outlet lives on one core and is addressed from others by its number.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, VecDeque},
+    rc::Rc,
+    sync::Arc,
+};
+
+use crate::{rt::Notify, streams::OutletId};
+
+/// Bits of an outlet's number that count outlets of one core; the bits above name the core.
+const NUMBER_BITS: u32 = 48;
+
+/// How an outlet stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutletState {
+    /// Frames are taken and sent.
+    Open,
+    /// What is queued is still sent, then the response ends properly.
+    Finishing,
+    /// The connection is to be closed at once; nothing more is sent.
+    Dropped,
+}
+
+/// The queue between a stream and the task that writes it.
+pub(crate) struct Outlet {
+    pub(crate) id: OutletId,
+    queue: RefCell<VecDeque<Arc<Vec<u8>>>>,
+    queued_bytes: Cell<usize>,
+    queued_bytes_max: usize,
+    state: Cell<OutletState>,
+    probes: RefCell<Vec<crate::rt::OneshotSender<bool>>>,
+    wake: Notify,
+    gone: Notify,
+}
+
+impl std::fmt::Debug for Outlet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outlet")
+            .field("id", &self.id)
+            .field("queued_bytes", &self.queued_bytes.get())
+            .field("state", &self.state.get())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Outlet {
+    /// Queues `frame`. An outlet that would hold more than it may is dropped instead.
+    pub(crate) fn push(&self, frame: Arc<Vec<u8>>) {
+        if self.state.get() != OutletState::Open {
+            return;
+        }
+        let bytes = self.queued_bytes.get() + frame.len();
+        if bytes > self.queued_bytes_max && self.queued_bytes.get() > 0 {
+            return self.drop_connection();
+        }
+        self.queued_bytes.set(bytes);
+        self.queue.borrow_mut().push_back(frame);
+        self.wake.notify();
+    }
+
+    /// The next frame to write.
+    pub(crate) fn pop(&self) -> Option<Arc<Vec<u8>>> {
+        let frame = self.queue.borrow_mut().pop_front()?;
+        self.queued_bytes.set(self.queued_bytes.get() - frame.len());
+        Some(frame)
+    }
+
+    /// The number of frames waiting.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.borrow().len()
+    }
+
+    /// Lets the response end once the queue is empty.
+    pub(crate) fn finish(&self) {
+        if self.state.get() == OutletState::Open {
+            self.state.set(OutletState::Finishing);
+            self.wake.notify();
+        }
+    }
+
+    /// Ends the connection at once and forgets what was queued.
+    pub(crate) fn drop_connection(&self) {
+        self.state.set(OutletState::Dropped);
+        self.queue.borrow_mut().clear();
+        self.queued_bytes.set(0);
+        self.wake.notify();
+    }
+
+    pub(crate) fn state(&self) -> OutletState {
+        self.state.get()
+    }
+
+    /// Waits until there is something to do: a frame, a probe or a new state.
+    ///
+    /// # Cancel safety
+    /// Safe: a wake-up that was not awaited is kept.
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Asks the writing task whether its client is alive.
+    pub(crate) fn probe(&self, answer: crate::rt::OneshotSender<bool>) {
+        if self.state.get() == OutletState::Open {
+            self.probes.borrow_mut().push(answer);
+            self.wake.notify();
+        } else {
+            answer.send(false);
+        }
+    }
+
+    /// The probes that wait for an answer.
+    pub(crate) fn take_probes(&self) -> Vec<crate::rt::OneshotSender<bool>> {
+        std::mem::take(&mut *self.probes.borrow_mut())
+    }
+
+    /// Waits until the client's connection is over.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn gone(&self) {
+        self.gone.notified().await;
+    }
+
+    fn mark_gone(&self) {
+        self.state.set(OutletState::Dropped);
+        self.gone.notify();
+    }
+}
+
+/// The outlets of one core.
+#[derive(Debug)]
+pub(crate) struct Outlets {
+    core: u16,
+    next: Cell<u64>,
+    open: RefCell<HashMap<OutletId, Rc<Outlet>>>,
+    queued_bytes_max: usize,
+}
+
+impl Outlets {
+    pub(crate) fn new(core: u16, queued_bytes_max: usize) -> Self {
+        Self { core, next: Cell::new(0), open: RefCell::default(), queued_bytes_max }
+    }
+
+    /// Registers a new outlet; it stays reachable until the guard is dropped.
+    pub(crate) fn open(self: &Rc<Self>) -> OpenOutlet {
+        let number = self.next.get();
+        self.next.set(number + 1);
+        let id = OutletId(u64::from(self.core) << NUMBER_BITS | number);
+        let outlet = Rc::new(Outlet {
+            id,
+            queue: RefCell::default(),
+            queued_bytes: Cell::new(0),
+            queued_bytes_max: self.queued_bytes_max,
+            state: Cell::new(OutletState::Open),
+            probes: RefCell::default(),
+            wake: Notify::new(),
+            gone: Notify::new(),
+        });
+        self.open.borrow_mut().insert(id, outlet.clone());
+        OpenOutlet { outlet, registry: self.clone() }
+    }
+
+    pub(crate) fn find(&self, id: OutletId) -> Option<Rc<Outlet>> {
+        self.open.borrow().get(&id).cloned()
+    }
+
+    /// Lets every open response end properly, for shutdown.
+    pub(crate) fn finish_all(&self) {
+        for outlet in self.open.borrow().values() {
+            outlet.finish();
+        }
+    }
+}
+
+/// The core that holds an outlet.
+pub(crate) fn core_of(id: OutletId) -> usize {
+    usize::try_from(id.0 >> NUMBER_BITS).unwrap_or(usize::MAX)
+}
+
+/// A registered outlet; dropping it takes it out of the registry and tells who waits for `gone`.
+#[derive(Debug)]
+pub(crate) struct OpenOutlet {
+    outlet: Rc<Outlet>,
+    registry: Rc<Outlets>,
+}
+
+impl std::ops::Deref for OpenOutlet {
+    type Target = Rc<Outlet>;
+    fn deref(&self) -> &Rc<Outlet> {
+        &self.outlet
+    }
+}
+
+impl Drop for OpenOutlet {
+    fn drop(&mut self) {
+        self.registry.open.borrow_mut().remove(&self.outlet.id);
+        self.outlet.mark_gone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(bytes: usize) -> Arc<Vec<u8>> {
+        Arc::new(vec![b'x'; bytes])
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_loses_its_connection_not_the_servers_memory() {
+        let outlets = Rc::new(Outlets::new(3, 100));
+        let outlet = outlets.open();
+        assert_eq!(core_of(outlet.id), 3);
+        outlet.push(frame(60));
+        outlet.push(frame(40));
+        assert_eq!((outlet.state(), outlet.waiting()), (OutletState::Open, 2));
+        outlet.push(frame(1));
+        assert_eq!((outlet.state(), outlet.waiting()), (OutletState::Dropped, 0));
+    }
+
+    #[test]
+    fn one_frame_larger_than_the_bound_still_passes() {
+        let outlets = Rc::new(Outlets::new(0, 100));
+        let outlet = outlets.open();
+        outlet.push(frame(1000));
+        assert_eq!(outlet.pop().map(|f| f.len()), Some(1000));
+    }
+
+    #[test]
+    fn finishing_keeps_what_is_queued_and_takes_nothing_more() {
+        let outlets = Rc::new(Outlets::new(0, 100));
+        let outlet = outlets.open();
+        outlet.push(frame(1));
+        outlet.finish();
+        outlet.push(frame(2));
+        assert_eq!(outlet.pop().map(|f| f.len()), Some(1));
+        assert!(outlet.pop().is_none());
+        assert_eq!(outlet.state(), OutletState::Finishing);
+    }
+
+    #[test]
+    fn a_dropped_outlet_is_no_longer_found() {
+        let outlets = Rc::new(Outlets::new(0, 100));
+        let outlet = outlets.open();
+        let id = outlet.id;
+        assert!(outlets.find(id).is_some());
+        drop(outlet);
+        assert!(outlets.find(id).is_none());
+    }
+}

@@ -1,0 +1,204 @@
+//! A request's way: route, guards, identity, then the transport that answers it.
+//!
+//! One way in for every plane and transport, and one way out: each step may refuse, and a
+//! refusal is answered in one place.
+
+use std::{rc::Rc, sync::Arc};
+
+use super::{
+    admin,
+    connection::{Answer, Plane},
+    core::Core,
+    health, legacy,
+    memory::{Admitted, Memory},
+    refusal::Refusal,
+    respond::{self, Echo},
+    route::{self, Endpoint, Route, Transport},
+    streamable,
+};
+use crate::{
+    catalog::View,
+    http::{Known, Method, RequestView},
+    identity::{Caller, CredentialHeaders, credential},
+};
+
+/// Answers one request into `out`.
+pub(crate) async fn answer(
+    core: &Rc<Core>,
+    plane: Plane,
+    memory: &mut Memory,
+    request: &RequestView<'_>,
+    out: &mut Vec<u8>,
+) -> Answer {
+    match route::find(request.path()) {
+        Route::Endpoint(endpoint) => {
+            let mut echo = Echo::of(request);
+            match endpoint_answer(core, plane, memory, request, &endpoint, &mut echo, out).await {
+                Ok(answer) => answer,
+                Err(refusal) => {
+                    respond::refuse(core, out, &echo, &refusal);
+                    Answer::Written { keep_alive: echo.keep_alive }
+                }
+            }
+        }
+        Route::Health => health::health(core, request, out),
+        Route::Readiness => health::readiness(core, request, out),
+        _ if plane == Plane::Admin => admin::answer(core, request, out).await,
+        Route::Root => health::describe(core, request, out),
+        Route::Unknown => {
+            let echo = Echo::of(request);
+            respond::refuse(core, out, &echo, &Refusal::NoSuchPath);
+            Answer::Written { keep_alive: echo.keep_alive }
+        }
+    }
+}
+
+/// A request to an endpoint, admitted: who asks, for which client application.
+pub(crate) struct Admission<'a> {
+    pub(crate) core: &'a Rc<Core>,
+    pub(crate) view: Arc<View>,
+    pub(crate) caller: Caller,
+    pub(crate) request: &'a RequestView<'a>,
+    pub(crate) memory: &'a mut Memory,
+    pub(crate) echo: &'a Echo,
+    pub(crate) out: &'a mut Vec<u8>,
+}
+
+async fn endpoint_answer(
+    core: &Rc<Core>,
+    plane: Plane,
+    memory: &mut Memory,
+    request: &RequestView<'_>,
+    endpoint: &Endpoint<'_>,
+    echo: &mut Echo,
+    out: &mut Vec<u8>,
+) -> Result<Answer, Refusal> {
+    guard(core, plane, request, endpoint, echo)?;
+    let methods = methods_of(core, endpoint.transport);
+    if request.method() == Method::Options {
+        respond::preflight(core, out, echo, methods);
+        return Ok(Answer::Written { keep_alive: echo.keep_alive });
+    }
+    let Admitted { view, caller, .. } = admit(core, plane, memory, request, endpoint)?;
+    let admission = Admission { core, view, caller, request, memory, echo, out };
+    let not_allowed = Refusal::MethodNotAllowed { allow: methods };
+    match endpoint.transport {
+        Transport::Streamable => match request.method() {
+            Method::Post => streamable::post(admission).await,
+            Method::Get => streamable::get(admission).await,
+            Method::Delete => streamable::delete(admission).await,
+            Method::Head => {
+                respond::empty(core, admission.out, echo, 204);
+                Ok(Answer::Written { keep_alive: echo.keep_alive })
+            }
+            _ => Err(not_allowed),
+        },
+        Transport::LegacyStream if request.method() == Method::Get => legacy::stream(admission),
+        Transport::LegacyMessages if request.method() == Method::Post => {
+            legacy::messages(admission).await
+        }
+        Transport::LegacyStream | Transport::LegacyMessages => Err(not_allowed),
+    }
+}
+
+/// The methods of an endpoint, as `Allow` lists them.
+fn methods_of(core: &Core, transport: Transport) -> &'static str {
+    match transport {
+        Transport::Streamable if core.shared.settings.runtime.mcp.sse.enabled => {
+            "GET, POST, DELETE, HEAD, OPTIONS"
+        }
+        Transport::Streamable => "POST, DELETE, HEAD, OPTIONS",
+        Transport::LegacyStream => "GET, OPTIONS",
+        Transport::LegacyMessages => "POST, OPTIONS",
+    }
+}
+
+/// Host and Origin, before anything is looked up for the caller. Operators come over a socket only
+/// they can open, or a loopback address, and send neither.
+fn guard(
+    core: &Core,
+    plane: Plane,
+    request: &RequestView<'_>,
+    endpoint: &Endpoint<'_>,
+    echo: &mut Echo,
+) -> Result<(), Refusal> {
+    if plane == Plane::Runtime {
+        core.shared.guard.check_host(request)?;
+    }
+    if request.header(Known::Origin).is_some() {
+        let published = core.published();
+        let origins = endpoint
+            .named
+            .as_ref()
+            .and_then(|(tenant, client)| published.snapshot.view(tenant, client))
+            .map(|view| view.allowed_origins.clone());
+        if core.shared.guard.check_origin(request, origins.as_deref().unwrap_or_default())? {
+            echo.allow_origin(request);
+        }
+    }
+    Ok(())
+}
+
+/// Who asks, and for which client application; from the connection's memory where it still holds.
+fn admit(
+    core: &Core,
+    plane: Plane,
+    memory: &mut Memory,
+    request: &RequestView<'_>,
+    endpoint: &Endpoint<'_>,
+) -> Result<Admitted, Refusal> {
+    let published = core.published();
+    let now_ms = core.clock.now_ms();
+    if plane == Plane::Admin {
+        return operator(&published.snapshot, endpoint);
+    }
+    let headers = CredentialHeaders {
+        authorization: request.header(Known::Authorization),
+        api_key: request.header(Known::ApiKey),
+        repeated: request.repeated(Known::Authorization) || request.repeated(Known::ApiKey),
+    };
+    let presented = credential(headers).map_err(Refusal::Unauthenticated)?;
+    let secret = presented.map_or("", |presented| presented.secret()).as_bytes();
+    if let Some(admitted) = memory.admitted(published.version, request.path(), secret, now_ms) {
+        return Ok(admitted.clone());
+    }
+    let unauthenticated = Refusal::Unauthenticated;
+    let view = if let Some((tenant, client)) = &endpoint.named {
+        published.snapshot.view(tenant, client)
+    } else {
+        let missing = crate::identity::Refusal::NoCredential;
+        let presented = presented.ok_or(unauthenticated(missing))?;
+        let record = published
+            .keys
+            .verify(presented.secret(), now_ms)
+            .map_err(|refusal| unauthenticated(crate::identity::Refusal::Key(refusal)))?;
+        let (tenant, client) = (record.tenant.as_str(), record.client_application.as_str());
+        published.snapshot.view(tenant, client)
+    };
+    // A client application nobody declared answers as one whose key is wrong.
+    let (tenant, client, open) = match (view, &endpoint.named) {
+        (Some(view), _) => (view.tenant.as_str(), view.client_application.as_str(), view.open),
+        (None, Some((tenant, client))) => (&**tenant, &**client, false),
+        (None, None) => return Err(Refusal::NoSuchPath),
+    };
+    let caller =
+        published.keys.caller(presented, tenant, client, open, now_ms).map_err(unauthenticated)?;
+    let view = view.ok_or(Refusal::NoSuchPath)?.clone();
+    let expires_ms = match caller {
+        Caller::Key(id) => published.keys.find(id).and_then(|key| key.expires_ms),
+        Caller::Open | Caller::Operator => None,
+    };
+    let admitted = Admitted { view, caller, expires_ms: expires_ms.unwrap_or(u64::MAX) };
+    memory.admit(published.version, request.path(), secret, admitted.clone());
+    Ok(admitted)
+}
+
+/// Operators may act for every client application.
+fn operator(
+    snapshot: &crate::catalog::Snapshot,
+    endpoint: &Endpoint<'_>,
+) -> Result<Admitted, Refusal> {
+    let (tenant, client) = endpoint.named.as_ref().ok_or(Refusal::NoSuchPath)?;
+    let view = snapshot.view(tenant, client).ok_or(Refusal::NoSuchClientApplication)?;
+    Ok(Admitted { view: view.clone(), caller: Caller::Operator, expires_ms: u64::MAX })
+}

@@ -1,0 +1,160 @@
+//! Opening, finding and ending sessions: the table in memory, the store behind it.
+
+use std::{rc::Rc, sync::Arc};
+
+use super::{core::Core, memory::Memory, pipeline::Admission, random_bytes, refusal::Refusal};
+use crate::{
+    catalog::View,
+    identity::Caller,
+    sessions::{
+        Adopted, ClientCapabilities, ClientInfo, Find, Owner, Revision, Session, SessionId,
+        SessionKey, SessionRecord,
+    },
+    store::Tree,
+};
+
+/// Finds the session a request names, and notes that its client was seen.
+///
+/// Unknown, ended, expired and foreign sessions are one refusal. Which it is cannot be told from
+/// the time either: an id that was never given to this owner is recognised by its tag, without a
+/// look at the store.
+pub(crate) async fn find(
+    core: &Rc<Core>,
+    memory: &mut Memory,
+    view: &View,
+    caller: Caller,
+    text: &[u8],
+) -> Result<Arc<Session>, Refusal> {
+    let now_ms = core.clock.now_ms();
+    if let Some(session) = memory.session(text)
+        && !session.is_ended()
+        && now_ms < session.expires_ms()
+    {
+        let session = session.clone();
+        seen(core, &session, now_ms);
+        return Ok(session);
+    }
+    memory.forget_session();
+    let id = SessionId::parse(text).ok_or(Refusal::UnknownSession)?;
+    let caller = caller.to_string();
+    let owner = owner(view, &caller)?;
+    let session = match core.shared.sessions.find(id.key(), &owner, now_ms) {
+        Find::Found(session) => session,
+        Find::NotInMemory if core.shared.session_ids.belongs(&id, &owner) => {
+            Box::pin(from_store(core, id.key(), &owner)).await?
+        }
+        Find::NotInMemory | Find::Ended | Find::Expired | Find::Foreign => {
+            return Err(Refusal::UnknownSession);
+        }
+    };
+    seen(core, &session, now_ms);
+    memory.remember_session(text, session.clone());
+    Ok(session)
+}
+
+/// The session a request names in its header, if it names one.
+pub(crate) async fn named(admission: &mut Admission<'_>) -> Result<Option<Arc<Session>>, Refusal> {
+    let Some(text) = admission.request.header(crate::http::Known::McpSessionId) else {
+        return Ok(None);
+    };
+    let Admission { core, memory, view, caller, .. } = admission;
+    find(core, memory, view, *caller, text).await.map(Some)
+}
+
+/// The owner of a session the caller opens through this view.
+pub(crate) fn owner<'a>(view: &'a View, caller: &'a str) -> Result<Owner<'a>, Refusal> {
+    // The three are bounded by their types; the error is for records from elsewhere.
+    Owner::new(view.tenant.as_str(), view.client_application.as_str(), caller)
+        .map_err(|_| Refusal::UnknownSession)
+}
+
+async fn from_store(
+    core: &Rc<Core>,
+    key: SessionKey,
+    owner: &Owner<'_>,
+) -> Result<Arc<Session>, Refusal> {
+    // A store that cannot be asked is not an unknown session: the client must keep its id.
+    let row = core.shared.store.get(Tree::Sessions, key.as_bytes()).await.map_err(|error| {
+        tracing::error!(%error, "a session cannot be read from the store");
+        Refusal::StoreUnavailable
+    })?;
+    let row = row.ok_or(Refusal::UnknownSession)?;
+    let record = SessionRecord::decode(&row).map_err(|error| {
+        tracing::error!(%error, session = %key, "a session's row cannot be read");
+        Refusal::StoreUnavailable
+    })?;
+    match core.shared.sessions.adopt(key, record, owner, core.clock.now_ms()) {
+        Adopted::Found(session) => Ok(session),
+        Adopted::Ended | Adopted::Expired | Adopted::Foreign => Err(Refusal::UnknownSession),
+    }
+}
+
+fn seen(core: &Core, session: &Session, now_ms: u64) {
+    if core.shared.sessions.touch(session, now_ms) {
+        core.write_behind.put_session(session.key(), &session.row());
+        if core.shared.sessions.is_ended(session.key()) {
+            core.write_behind.remove_session(session.key());
+        }
+    }
+}
+
+/// What a client says of itself when it opens a session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Introduction<'a> {
+    pub(crate) revision: Revision,
+    pub(crate) client: ClientInfo<'a>,
+    pub(crate) capabilities: ClientCapabilities,
+}
+
+/// Opens a session for the caller.
+pub(crate) fn open(
+    core: &Core,
+    view: &View,
+    caller: Caller,
+    introduction: &Introduction<'_>,
+) -> Result<(SessionId, Arc<Session>), Refusal> {
+    let sessions = &core.shared.sessions;
+    let settings = &core.shared.settings.runtime.mcp.session;
+    let max = view
+        .sessions_max
+        .unwrap_or_else(|| u32::try_from(settings.per_tenant_max).unwrap_or(u32::MAX));
+    let reservation = sessions.reserve(view.tenant.as_str(), max).map_err(|full| {
+        Refusal::TooManySessions { retry_after_seconds: full.retry_after_seconds }
+    })?;
+    let caller = caller.to_string();
+    let owner = owner(view, &caller)?;
+    let mut random = [0; 16];
+    random_bytes(&mut random);
+    let id = core.shared.session_ids.mint(random, &owner);
+    let now_ms = core.clock.now_ms();
+    let record = SessionRecord::new(
+        &owner,
+        introduction.revision,
+        introduction.client,
+        introduction.capabilities,
+        now_ms,
+        sessions.expires_ms(now_ms),
+    );
+    core.write_behind.put_session(id.key(), &record.encode());
+    core.metrics.sessions_opened.increment();
+    Ok((id, sessions.insert(reservation, id.key(), record)))
+}
+
+/// Ends a session and everything it holds. False when somebody else had ended it already.
+pub(crate) fn end(core: &Rc<Core>, key: SessionKey) -> bool {
+    let Some(session) = core.shared.sessions.end(key, core.clock.now_ms()) else { return false };
+    release(core, &session);
+    true
+}
+
+/// Ends the streams and calls of a session that is out of the table, and removes its row.
+pub(crate) fn release(core: &Rc<Core>, session: &Session) {
+    core.metrics.sessions_ended.increment();
+    core.write_behind.remove_session(session.key());
+    for stream in session.streams() {
+        core.end_stream(stream);
+    }
+    for call in session.calls() {
+        core.cancel_call(call.core, call.number);
+    }
+}

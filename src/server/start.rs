@@ -1,0 +1,402 @@
+//! From settings to a running process, and back down.
+//!
+//! Everything that can be wrong is found before the first client is accepted: settings, TLS
+//! files, the store, the catalog, the addresses. Then the cores start, and the main thread waits
+//! for a signal.
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+    thread,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use super::{
+    core::{self, Core},
+    cores,
+    message::CoreMessage,
+    processors,
+    publication::{ChangeError, Publication},
+    recovery::{self, RecoveryError},
+    shared::{self, Shared},
+    time,
+    write_behind::WriteBehind,
+};
+use crate::{
+    catalog::{self, Entities},
+    downstream::RestCaller,
+    identity::KeyRecord,
+    rt::{
+        self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
+        ListenAddress, Resolver, ServerTls, Signal, Signals, TlsError, WorkerPool, service_manager,
+    },
+    sessions::{SessionIds, SessionTable},
+    settings::{self, Driver, Ring, Settings},
+    store::{Store, StoreError, StoreOptions, StoreState},
+    streams::{JournalRing, StreamTable},
+    telemetry::{self, LogGuard, Metrics, ProcessFigures},
+};
+
+/// Messages a core's inbox holds at most, and their bytes.
+const INBOX_MESSAGES_MAX: usize = 262_144;
+const INBOX_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Work waiting for the worker threads.
+const WORK_QUEUE_MAX: usize = 4096;
+/// How often the cores are asked whether they turn.
+const BEAT: Duration = Duration::from_secs(2);
+/// The name of the admin socket among inherited ones (`FileDescriptorName=` of the socket unit).
+const ADMIN_DESCRIPTOR_NAME: &str = "admin";
+
+/// What a start is made of.
+#[derive(Debug, Default)]
+pub struct Start {
+    /// The settings.
+    pub settings: Settings,
+    /// Entities besides those the settings' catalog files declare.
+    pub entities: Option<Entities>,
+    /// Keys to take in, if they are not there yet.
+    pub keys: Vec<KeyRecord>,
+}
+
+/// Why the server did not start. The text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Signal handlers cannot be installed.
+    #[error("signals cannot be handled: {0}")]
+    Signals(#[source] io::Error),
+    /// The log cannot be set up.
+    #[error("{0}")]
+    Logging(String),
+    /// The certificate or key cannot be used.
+    #[error("{0}")]
+    Tls(#[from] TlsError),
+    /// The store cannot be opened.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The state of the last run cannot be used.
+    #[error("{0}")]
+    Recovery(#[from] RecoveryError),
+    /// The catalog is wrong.
+    #[error("the catalog cannot be used:\n{0}")]
+    Catalog(#[from] ChangeError),
+    /// An address cannot be listened on.
+    #[error("{0}")]
+    Listen(#[source] io::Error),
+    /// Threads or runtimes cannot be made.
+    #[error("the cores cannot start: {0}")]
+    Cores(#[source] io::Error),
+    /// A core ended badly.
+    #[error("{0}")]
+    Core(#[from] CoreError),
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Running {
+    shared: Arc<Shared>,
+    cores: Cores,
+    admin_socket: PathBuf,
+    _logging: LogGuard,
+}
+
+/// Starts the server and returns once it accepts clients.
+///
+/// # Errors
+/// Anything that keeps it from serving; nothing is left running then.
+pub fn start(start: Start) -> Result<Running, StartError> {
+    let Start { settings, entities, keys } = start;
+    let logging = telemetry::start_logging(&settings.telemetry)
+        .map_err(|error| StartError::Logging(error.to_string()))?;
+    rt::install_crypto_provider();
+    let tls = match (&settings.listen.certificate, &settings.listen.key) {
+        (Some(certificate), Some(key)) => Some(ServerTls::load(certificate, key)?),
+        _ => None,
+    };
+    let declared = declared(&settings, entities)?;
+    let store = Store::open(&settings.runtime.data_directory, store_options(&settings.store))?;
+    let publication = Publication::load(&store, declared, keys)?;
+    let processors = processors::allowed();
+    let count = match settings.runtime.cores {
+        0 => processors.len(),
+        cores => cores,
+    };
+    let now_ms = time::now_ms();
+    let identity = recovery::identity(&store)?;
+    let sessions = recovery::sessions(&store, &settings)?;
+    let streams = recovery::streams(&store, &settings, count, identity.boot, now_ms)?;
+    let listeners = Listeners::bind(&settings, count)?;
+    let (inboxes, receivers): (Vec<_>, Vec<_>) =
+        (0..count).map(|_| rt::inbox(INBOX_MESSAGES_MAX, INBOX_BYTES_MAX)).unzip();
+    let workers = WorkerPool::start(settings.runtime.worker_threads, WORK_QUEUE_MAX)
+        .map_err(StartError::Cores)?;
+    let sessions = Arc::new(sessions);
+    let metrics = metrics(count, now_ms, &logging, &store, &sessions);
+    let shared = Arc::new(Shared::new(shared::Parts {
+        publication,
+        sessions,
+        session_ids: SessionIds::new(&identity.secret, recovery::NODE),
+        store,
+        workers,
+        metrics,
+        boot: identity.boot,
+        inboxes,
+        now_ms,
+        runtime_address: listeners.runtime_address,
+        settings,
+    }));
+    let admin_socket = shared.settings.admin_socket();
+    let cores = start_cores(&shared, processors, tls, streams, listeners, receivers)?;
+    watch_cores(&shared).map_err(StartError::Cores)?;
+    let address = shared.runtime_address;
+    tracing::info!(%address, cores = count, boot = shared.boot, "serving");
+    service_manager::ready(&format!("serving on {address}"));
+    Ok(Running { shared, cores, admin_socket, _logging: logging })
+}
+
+impl Running {
+    /// The address of the runtime plane; the port is the real one even where 0 was asked for.
+    pub fn runtime_address(&self) -> SocketAddr {
+        self.shared.runtime_address
+    }
+
+    /// The admin socket.
+    pub fn admin_socket(&self) -> &Path {
+        &self.admin_socket
+    }
+
+    /// The URL clients reach the runtime plane under, without a trailing slash.
+    pub fn base_url(&self) -> String {
+        let listen = &self.shared.settings.listen;
+        match &listen.public_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None if listen.certificate.is_some() => format!("https://{}", self.runtime_address()),
+            None => format!("http://{}", self.runtime_address()),
+        }
+    }
+
+    /// Serves until the process is told to stop, then stops: what runs gets the grace time, what
+    /// was accepted is written.
+    ///
+    /// # Errors
+    /// A core that ended badly, or rows the store could not keep.
+    pub fn run(self, mut signals: Signals) -> Result<(), StartError> {
+        while signals.wait() == Signal::Reload {
+            reload(&self.shared);
+        }
+        tracing::info!("stopping");
+        service_manager::stopping();
+        for core in 0..self.shared.cores() {
+            // An inbox too full for this is emptied first; it is not given up.
+            while self.shared.send(core, CoreMessage::Stop).is_err() {
+                thread::yield_now();
+            }
+        }
+        self.cores.join()?;
+        self.shared.workers.stop();
+        self.shared.store.stop()?;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// Reads the settings' catalog files again; a bad file changes nothing.
+fn reload(shared: &Shared) {
+    let declared = match declared(&shared.settings, None) {
+        Ok(declared) => declared,
+        Err(error) => return tracing::error!("reload changed nothing: {error}"),
+    };
+    match shared.publication.apply(declared, false) {
+        Ok(applied) => tracing::info!(version = applied.version, "catalog read again"),
+        Err(error) => tracing::error!("reload changed nothing: {error}"),
+    }
+}
+
+fn declared(settings: &Settings, more: Option<Entities>) -> Result<Entities, ChangeError> {
+    let (mut entities, problems) = catalog::files::read(&settings.runtime.catalog);
+    if !problems.is_empty() {
+        return Err(ChangeError::Problems(problems));
+    }
+    if let Some(more) = more {
+        entities.overlay(more);
+    }
+    Ok(entities)
+}
+
+fn store_options(settings: &settings::Store) -> StoreOptions {
+    StoreOptions {
+        // A core gathers for half of the time, the store for the other.
+        flush_ms: settings.flush_ms / 2,
+        cache_bytes: settings.cache_bytes,
+        free_bytes_min: settings.free_bytes_min,
+        queue_max: settings.queue_max,
+        queue_bytes_max: settings.queue_bytes_max,
+    }
+}
+
+/// The figures of the process, asked for when metrics are read.
+fn metrics(
+    cores: usize,
+    now_ms: u64,
+    logging: &LogGuard,
+    store: &Store,
+    sessions: &Arc<SessionTable>,
+) -> Metrics {
+    let (dropped, store, sessions) = (logging.dropped_lines(), store.clone(), sessions.clone());
+    Metrics::new(cores, now_ms, move || ProcessFigures {
+        panics_contained: rt::panics_contained(),
+        log_lines_dropped: dropped.count(),
+        store_writable: store.state() == StoreState::Healthy,
+        sessions_open: sessions.total(),
+    })
+}
+
+/// The sockets of both planes.
+struct Listeners {
+    runtime: Vec<BoundListener>,
+    runtime_address: SocketAddr,
+    admin: Vec<BoundListener>,
+}
+
+impl Listeners {
+    /// Takes the service manager's sockets where it passed some, else binds.
+    fn bind(settings: &Settings, cores: usize) -> Result<Self, StartError> {
+        let listen = &settings.listen;
+        let mut inherited = BoundListener::inherited().map_err(StartError::Listen)?;
+        let admin_inherited = inherited.iter().position(|(name, _)| name == ADMIN_DESCRIPTOR_NAME);
+        let mut admin = Vec::new();
+        if let Some(at) = admin_inherited {
+            admin.push(inherited.remove(at).1);
+        } else {
+            let socket = ListenAddress::Unix(settings.admin_socket());
+            admin.push(BoundListener::bind(&socket, listen.backlog).map_err(StartError::Listen)?);
+        }
+        if let Some(address) = listen.admin_address {
+            let address = ListenAddress::Tcp(address);
+            admin.push(BoundListener::bind(&address, listen.backlog).map_err(StartError::Listen)?);
+        }
+        let (first, inherited) = if let Some((_, listener)) = inherited.into_iter().next() {
+            (listener, true)
+        } else {
+            let address = ListenAddress::Tcp(listen.runtime);
+            (BoundListener::bind(&address, listen.backlog).map_err(StartError::Listen)?, false)
+        };
+        let ListenAddress::Tcp(runtime_address) = first.local_address() else {
+            let error = io::Error::other("the inherited runtime socket is not a TCP socket");
+            return Err(StartError::Listen(error));
+        };
+        let mut runtime = vec![first];
+        for _ in 1..cores {
+            let another = if inherited {
+                runtime.first().map(BoundListener::duplicate)
+            } else {
+                let address = ListenAddress::Tcp(runtime_address);
+                Some(BoundListener::bind(&address, listen.backlog))
+            };
+            runtime.extend(another.transpose().map_err(StartError::Listen)?);
+        }
+        Ok(Self { runtime, runtime_address, admin })
+    }
+}
+
+/// What one core's thread takes with it.
+struct Crew {
+    streams: StreamTable,
+    ring: JournalRing,
+    runtime: BoundListener,
+    admin: Vec<BoundListener>,
+    inbox: InboxReceiver<CoreMessage>,
+}
+
+fn start_cores(
+    shared: &Arc<Shared>,
+    processors: Vec<usize>,
+    tls: Option<ServerTls>,
+    streams: Vec<(StreamTable, JournalRing)>,
+    listeners: Listeners,
+    receivers: Vec<InboxReceiver<CoreMessage>>,
+) -> Result<Cores, StartError> {
+    let mut admin = listeners.admin;
+    let crews: Vec<Mutex<Option<Crew>>> = streams
+        .into_iter()
+        .zip(listeners.runtime)
+        .zip(receivers)
+        .map(|(((streams, ring), runtime), inbox)| {
+            // The first core serves the operators.
+            let admin = std::mem::take(&mut admin);
+            Mutex::new(Some(Crew { streams, ring, runtime, admin, inbox }))
+        })
+        .collect();
+    let count = crews.len();
+    let shared = shared.clone();
+    let options = core_options(&shared.settings, processors);
+    let resolver = Resolver::new(shared.workers.clone());
+    let client_tls = Some(ClientTls::new(&shared.settings.downstream.extra_roots)?);
+    let body = move |index: usize| {
+        let crew = crews.get(index).and_then(|crew| crew.lock().take());
+        let (shared, tls) = (shared.clone(), tls.clone());
+        let (resolver, client_tls) = (resolver.clone(), client_tls.clone());
+        async move {
+            let Some(Crew { streams, ring, runtime, admin, inbox }) = crew else { return };
+            let number = u16::try_from(index).unwrap_or(u16::MAX);
+            let gather = Duration::from_millis(shared.settings.store.flush_ms / 2);
+            let write_behind = WriteBehind::new(number, ring, gather);
+            let rest = rest_caller(&shared, number, &resolver, client_tls.clone());
+            let core =
+                Core::new(core::Parts { index: number, shared, streams, write_behind, rest });
+            cores::run(core, cores::Sockets { runtime, admin, tls }, inbox).await;
+        }
+    };
+    Cores::start(options, count, body).map_err(StartError::Cores)
+}
+
+fn rest_caller(
+    shared: &Shared,
+    core: u16,
+    resolver: &Resolver,
+    tls: Option<ClientTls>,
+) -> RestCaller {
+    let settings = &shared.settings;
+    let (resolver, workers) = (resolver.clone(), shared.workers.clone());
+    let metrics = shared.core_metrics(core);
+    RestCaller::new(&settings.downstream, &settings.http, resolver, workers, tls, metrics)
+}
+
+fn core_options(settings: &Settings, processors: Vec<usize>) -> CoreOptions {
+    CoreOptions {
+        driver: match settings.runtime.driver {
+            Driver::Auto => DriverChoice::Auto,
+            Driver::IoUring => DriverChoice::IoUring,
+            Driver::Epoll => DriverChoice::Epoll,
+        },
+        tuned_ring: settings.runtime.ring == Ring::Tuned,
+        ring_entries: settings.runtime.ring_entries,
+        cpus: if settings.runtime.pin { processors } else { Vec::new() },
+    }
+}
+
+/// A thread that asks every core whether it turns. Readiness and the service manager's watchdog
+/// rest on the answers: a core that hangs is noticed, and only the service manager can help it.
+fn watch_cores(shared: &Arc<Shared>) -> io::Result<()> {
+    let shared = Arc::downgrade(shared);
+    let pause = service_manager::watchdog_interval().map_or(BEAT, |limit| BEAT.min(limit / 2));
+    thread::Builder::new().name("watch".to_owned()).spawn(move || {
+        while let Some(shared) = shared.upgrade() {
+            for core in 0..shared.cores() {
+                let (answer, beat) = rt::oneshot();
+                let asked = shared.send(core, CoreMessage::Beat { answer });
+                if asked.is_err() || beat.recv_blocking().is_err() {
+                    return;
+                }
+            }
+            shared.last_beat_ms.store(time::now_ms(), Ordering::Relaxed);
+            service_manager::keep_alive();
+            drop(shared);
+            thread::park_timeout(pause);
+        }
+    })?;
+    Ok(())
+}

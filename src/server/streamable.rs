@@ -1,0 +1,288 @@
+//! Streamable HTTP (MCP 2025-03-26 to 2025-11-25): POST, GET and DELETE of an endpoint.
+
+use std::{borrow::Cow, rc::Rc, sync::Arc};
+
+use super::{
+    calls::{self, AnswerKind, Answering, Waiting},
+    connection::Answer,
+    core::Core,
+    event_stream::EventStream,
+    execute::{self, Asking, Work},
+    outlet::Outlet,
+    pipeline::Admission,
+    refusal::Refusal,
+    respond::{self, Echo},
+    session::{self, Introduction},
+};
+use crate::{
+    http::{Known, RequestView, accept::Accepts},
+    mcp::{Initialization, Revision},
+    rpc::{self, Incoming, Message},
+    sessions::Session,
+    settings::Connected,
+    streams::{EventId, StreamId, StreamKind, frame},
+};
+
+/// Answers a POST: one message, or a batch where the revision has them.
+pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
+    let request = admission.request;
+    check_content_type(request)?;
+    let incoming = rpc::parse(request.body())?;
+    let declared = declared_revision(request, &incoming)?;
+    let kind = answer_kind(admission.core, request)?;
+    let session = session::named(&mut admission).await?;
+    let Admission { core, view, caller, echo, out, .. } = admission;
+    let initializes = initializes(&incoming);
+    if session.is_none() && !initializes {
+        require_no_session(core, &view)?;
+    }
+    let asking = Asking {
+        core,
+        view: &view,
+        revision: session
+            .as_ref()
+            .map(|session| session.revision())
+            .or(declared)
+            .unwrap_or(Revision::ASSUMED),
+        session: session.as_ref(),
+        initialized: session.is_some(),
+        correlation: echo.correlation.as_deref(),
+    };
+    let mut opened = None;
+    let mut open_session = |initialization: &Initialization<'_>| {
+        let introduction = Introduction {
+            revision: initialization.revision,
+            client: initialization.client(),
+            capabilities: initialization.capabilities,
+        };
+        // Of a batch of initializations the last one counts.
+        opened = Some(session::open(core, &view, caller, &introduction)?);
+        Ok(())
+    };
+    let work = execute::begin(&asking, &incoming, &mut open_session)?;
+    let revision = asking.revision;
+    let (session, header) = match opened {
+        Some((id, session)) => (Some(session), Some(id)),
+        None => (session, None),
+    };
+    let revision = session.as_ref().map_or(revision, |session| session.revision());
+    let answering = Answering { kind, session, revision, header, echo: echo.clone() };
+    Ok(match work {
+        Work::Nothing => {
+            respond::empty(core, out, echo, 202);
+            Answer::Written { keep_alive: echo.keep_alive }
+        }
+        Work::Done(outcome) => {
+            calls::write(core, &answering, &outcome, &[], out);
+            Answer::Written { keep_alive: echo.keep_alive }
+        }
+        Work::Running(job) => Answer::Waiting(Box::new(Waiting { job, answering })),
+    })
+}
+
+fn initializes(incoming: &Incoming<'_>) -> bool {
+    let is_initialize = |message: &Message<'_>| matches!(message, Message::Request { method, .. } if method == "initialize");
+    match incoming {
+        Incoming::Single(message) => is_initialize(message),
+        Incoming::Batch(entries) => {
+            entries.iter().any(|entry| entry.as_ref().is_ok_and(&is_initialize))
+        }
+    }
+}
+
+fn require_no_session(core: &Core, view: &crate::catalog::View) -> Result<(), Refusal> {
+    let by_default = core.shared.settings.runtime.mcp.sse.require_session;
+    if view.require_session.unwrap_or(by_default) { Err(Refusal::SessionRequired) } else { Ok(()) }
+}
+
+/// A body that is declared as something else than JSON is refused; one that is not declared is
+/// read.
+pub(crate) fn check_content_type(request: &RequestView<'_>) -> Result<(), Refusal> {
+    let Some(value) = request.header(Known::ContentType) else { return Ok(()) };
+    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    if essence.eq_ignore_ascii_case(b"application/json") {
+        Ok(())
+    } else {
+        Err(Refusal::UnsupportedMediaType)
+    }
+}
+
+/// The revision the request declares. A probe of a newer client for methods of its own era is told
+/// apart, so that it falls back at once.
+fn declared_revision(
+    request: &RequestView<'_>,
+    incoming: &Incoming<'_>,
+) -> Result<Option<Revision>, Refusal> {
+    if let Incoming::Single(Message::Request { method, .. }) = incoming
+        && method == "server/discover"
+    {
+        return Err(Refusal::ModernMethod { method: "server/discover" });
+    }
+    revision_header(request)
+}
+
+/// The revision of `MCP-Protocol-Version`, if the header is there.
+fn revision_header(request: &RequestView<'_>) -> Result<Option<Revision>, Refusal> {
+    let Some(value) = request.header(Known::McpProtocolVersion) else { return Ok(None) };
+    let revision = Revision::parse(value).filter(|_| !request.repeated(Known::McpProtocolVersion));
+    revision.map(Some).ok_or_else(|| Refusal::UnsupportedRevision {
+        asked: Cow::from(String::from_utf8_lossy(value.get(..40).unwrap_or(value)).into_owned()),
+    })
+}
+
+/// The kind of answer: what the client accepts, leniently read; strictly where the operator says.
+fn answer_kind(core: &Core, request: &RequestView<'_>) -> Result<AnswerKind, Refusal> {
+    let mcp = &core.shared.settings.runtime.mcp;
+    let Accepts { json, event_stream, absent_or_any } = request.accepts();
+    if mcp.strict_accept && !(json && event_stream && !absent_or_any) {
+        return Err(Refusal::NotAcceptable { needed: "application/json and text/event-stream" });
+    }
+    match (json, event_stream && mcp.sse.enabled) {
+        (true, _) if absent_or_any => Ok(AnswerKind::Json),
+        (true, true) => Ok(AnswerKind::Either),
+        (true, false) => Ok(AnswerKind::Json),
+        (false, true) => Ok(AnswerKind::EventStream),
+        (false, false) => {
+            Err(Refusal::NotAcceptable { needed: "application/json or text/event-stream" })
+        }
+    }
+}
+
+/// Answers a GET: the standalone stream of a session, or the rest of a stream that broke off.
+pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
+    let request = admission.request;
+    let Accepts { event_stream, absent_or_any, .. } = request.accepts();
+    if !event_stream || absent_or_any {
+        return Err(Refusal::NotAcceptable { needed: "text/event-stream" });
+    }
+    revision_header(request)?;
+    let session = session::named(&mut admission).await?;
+    let Admission { core, view, echo, out, .. } = admission;
+    let outlet = core.outlets.open();
+    let Some(session) = session else {
+        require_no_session(core, &view)?;
+        greet(core, &outlet, None);
+        respond::stream_head(core, out, echo, None);
+        let keep_alive = echo.keep_alive;
+        return Ok(stream(EventStream {
+            outlet,
+            stream: None,
+            keep_alive,
+            hold: None,
+            ends: None,
+        }));
+    };
+    let resumed = request.header(Known::LastEventId).and_then(EventId::parse);
+    if let Some(event) = resumed {
+        greet(core, &outlet, None);
+        if Box::pin(resume(core, &session, event, &outlet)).await {
+            return Ok(opened(core, &session, event.stream, outlet, echo, out));
+        }
+    }
+    let standing = Box::pin(stand(core, &session, &outlet, resumed.is_none())).await?;
+    Ok(opened(core, &session, standing, outlet, echo, out))
+}
+
+fn opened(
+    core: &Core,
+    session: &Arc<Session>,
+    of: StreamId,
+    outlet: super::outlet::OpenOutlet,
+    echo: &Echo,
+    out: &mut Vec<u8>,
+) -> Answer {
+    respond::stream_head(core, out, echo, None);
+    let hold = Some(session.hold());
+    stream(EventStream { outlet, stream: Some(of), keep_alive: echo.keep_alive, hold, ends: None })
+}
+
+fn stream(stream: EventStream) -> Answer {
+    Answer::Stream(Box::new(stream))
+}
+
+/// Goes on with the stream a client presents an event of, whichever core has it. What followed
+/// that event is replayed; a stream of the session that is standing is taken over.
+async fn resume(core: &Rc<Core>, session: &Session, event: EventId, outlet: &Outlet) -> bool {
+    let Some(kind) = core.attach(event, session.key(), outlet.id).await else { return false };
+    if kind == StreamKind::Standing {
+        // After a restart the session does not know its stream any more.
+        let current = session.standing();
+        if current != Some(event.stream)
+            && session.replace_standing(current, event.stream).is_ok()
+            && let Some(older) = current
+        {
+            core.end_stream(older);
+        }
+    }
+    true
+}
+
+/// Opens the session's standalone stream. One whose client lives is not displaced by a client
+/// that cannot show it is the same one, unless that client asks a second time.
+async fn stand(
+    core: &Rc<Core>,
+    session: &Arc<Session>,
+    outlet: &Outlet,
+    greets: bool,
+) -> Result<StreamId, Refusal> {
+    let current = session.standing();
+    if let Some(current) = current
+        && core.is_stream_alive(current).await
+        && !session.insists(core.clock.now_ms())
+    {
+        return Err(Refusal::StreamTaken);
+    }
+    let now_ms = core.clock.now_ms();
+    let mut streams = core.streams.borrow_mut();
+    let fresh = streams
+        .open(StreamKind::Standing, session.key(), &[], now_ms)
+        .map_err(|_| Refusal::Busy)?;
+    if session.replace_standing(current, fresh).is_err() {
+        streams.end(fresh);
+        return Err(Refusal::StreamTaken);
+    }
+    streams.attach(fresh, session.key(), None, outlet.id, now_ms);
+    let retry_ms = core.shared.settings.runtime.mcp.sse.retry_ms;
+    let primed = (session.revision() >= Revision::V20251125)
+        .then(|| streams.prime(fresh, Some(retry_ms), now_ms))
+        .flatten();
+    drop(streams);
+    core.write_behind.wake();
+    if let Some(older) = current {
+        core.end_stream(older);
+    }
+    match primed {
+        Some(primed) if greets => greet(core, outlet, Some(primed.frame)),
+        Some(primed) => outlet.push(primed.frame),
+        None if greets => greet(core, outlet, None),
+        None => {}
+    }
+    Ok(fresh)
+}
+
+/// The first bytes of a standalone stream: how soon to reconnect, and that it stands.
+fn greet(core: &Core, outlet: &Outlet, primed: Option<Arc<Vec<u8>>>) {
+    let sse = &core.shared.settings.runtime.mcp.sse;
+    let first = primed.unwrap_or_else(|| Arc::new(frame::control(None, Some(sse.retry_ms), None)));
+    outlet.push(first);
+    match sse.connected {
+        Connected::Comment => outlet.push(Arc::new(frame::comment("connected"))),
+        Connected::Event => {
+            outlet.push(Arc::new(frame::control(Some("connected"), None, Some(b"{}"))));
+        }
+        Connected::Off => {}
+    }
+}
+
+/// Answers a DELETE: the session and all its streams are over.
+pub(crate) async fn delete(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
+    revision_header(admission.request)?;
+    let session = session::named(&mut admission).await?.ok_or(Refusal::SessionRequired)?;
+    admission.memory.forget_session();
+    let Admission { core, echo, out, .. } = admission;
+    if !session::end(core, session.key()) {
+        return Err(Refusal::UnknownSession);
+    }
+    respond::empty(core, out, echo, 204);
+    Ok(Answer::Written { keep_alive: echo.keep_alive })
+}

@@ -1,0 +1,247 @@
+//! A session in the heap.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::SessionKey;
+use super::activity::{Activity, CallHandle, CallRefused, TooManyStreams};
+use super::record::SessionRecord;
+use super::revision::Revision;
+use super::tenants::TenantSessions;
+use crate::streams::StreamId;
+
+/// How soon a refused client has to ask again to insist.
+const INSISTING_MS_MAX: u64 = 30_000;
+
+/// A session that some core works with. Shared by reference; what changes are counters and the
+/// short-locked activity. Its record is reached through `Deref`.
+pub struct Session {
+    key: SessionKey,
+    record: SessionRecord,
+    last_seen_ms: AtomicU64,
+    /// The `last_seen_ms` of its row; 0 where no row is known to be written.
+    stored_ms: AtomicU64,
+    /// Calls and attached streams that keep it from becoming idle.
+    holds: AtomicU32,
+    ended: AtomicBool,
+    /// The code of the revision, where it is negotiated after the session was opened; else 0.
+    renegotiated: AtomicU8,
+    /// When a client was last refused the standing stream because another one holds it.
+    refused_standing_ms: AtomicU64,
+    pub(super) tenant: Arc<TenantSessions>,
+    /// Most sessions have none for most of their time.
+    activity: Mutex<Option<Box<Activity>>>,
+}
+
+/// Keeps a session from becoming idle until it is dropped.
+#[derive(Debug)]
+pub struct Hold {
+    session: Arc<Session>,
+}
+
+impl Hold {
+    /// The session held.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.session.holds.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Session {
+    pub(super) fn new(
+        key: SessionKey,
+        record: SessionRecord,
+        tenant: Arc<TenantSessions>,
+    ) -> Arc<Self> {
+        let seen_ms = record.last_seen_ms;
+        Arc::new(Self {
+            key,
+            record,
+            last_seen_ms: AtomicU64::new(seen_ms),
+            stored_ms: AtomicU64::new(seen_ms),
+            holds: AtomicU32::new(0),
+            ended: AtomicBool::new(false),
+            renegotiated: AtomicU8::new(0),
+            refused_standing_ms: AtomicU64::new(0),
+            tenant,
+            activity: Mutex::new(None),
+        })
+    }
+
+    /// Its key.
+    pub fn key(&self) -> SessionKey {
+        self.key
+    }
+
+    /// When its client was last seen.
+    pub fn seen_ms(&self) -> u64 {
+        self.last_seen_ms.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was ended or has expired since it was found.
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Its row, as of now.
+    pub fn row(&self) -> Vec<u8> {
+        self.record.encode_seen(self.seen_ms())
+    }
+
+    /// The store did not take a row: it is due again.
+    pub fn row_was_lost(&self) {
+        self.stored_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// The revision it speaks: that of its record, or what was negotiated since.
+    pub fn revision(&self) -> Revision {
+        let code = self.renegotiated.load(Ordering::Relaxed);
+        Revision::from_code(code).unwrap_or_else(|| self.record.revision())
+    }
+
+    /// Notes a revision that was negotiated after the session was opened, as HTTP+SSE does. It is
+    /// not part of the row: such a session does not outlive its connection.
+    pub fn set_revision(&self, revision: Revision) {
+        self.renegotiated.store(revision.code(), Ordering::Relaxed);
+    }
+
+    /// A client asks for the standing stream that another connection holds. `true` where one was
+    /// refused it a moment ago: a client that asks again has lost the other connection, whatever
+    /// the network still says of it.
+    pub fn insists(&self, now_ms: u64) -> bool {
+        let refused_ms = self.refused_standing_ms.swap(now_ms, Ordering::Relaxed);
+        now_ms.saturating_sub(refused_ms) < INSISTING_MS_MAX
+    }
+
+    /// Keeps it from becoming idle: for a running call, for an attached stream.
+    pub fn hold(self: &Arc<Self>) -> Hold {
+        self.holds.fetch_add(1, Ordering::Relaxed);
+        Hold { session: Arc::clone(self) }
+    }
+
+    /// Registers a running call under the exact text of its request's id.
+    pub fn begin_call(&self, id: &[u8], handle: CallHandle) -> Result<(), CallRefused> {
+        self.activity.lock().get_or_insert_default().begin_call(id, handle)
+    }
+
+    /// Where the call with this id runs.
+    pub fn call(&self, id: &[u8]) -> Option<CallHandle> {
+        self.activity.lock().as_ref()?.call(id)
+    }
+
+    /// A call is over. `false` where it was not registered.
+    pub fn finish_call(&self, handle: CallHandle) -> bool {
+        self.activity.lock().as_mut().is_some_and(|activity| activity.finish_call(handle))
+    }
+
+    /// All running calls.
+    pub fn calls(&self) -> Vec<CallHandle> {
+        self.activity.lock().as_ref().map(|activity| activity.calls()).unwrap_or_default()
+    }
+
+    /// Registers an open stream.
+    pub fn add_stream(&self, id: StreamId) -> Result<(), TooManyStreams> {
+        self.activity.lock().get_or_insert_default().add_stream(id)
+    }
+
+    /// A stream is finished or gone, be it the standing one. `false` where it was not registered.
+    pub fn remove_stream(&self, id: StreamId) -> bool {
+        self.activity.lock().as_mut().is_some_and(|activity| activity.remove_stream(id))
+    }
+
+    /// All open streams, the standing one first.
+    pub fn streams(&self) -> Vec<StreamId> {
+        self.activity.lock().as_ref().map(|activity| activity.streams()).unwrap_or_default()
+    }
+
+    /// The standing stream.
+    pub fn standing(&self) -> Option<StreamId> {
+        self.activity.lock().as_ref()?.standing()
+    }
+
+    /// Makes `id` the standing stream if it still is `expected`; else says what it is. So two
+    /// cores that open one at the same time do not both succeed.
+    pub fn replace_standing(
+        &self,
+        expected: Option<StreamId>,
+        id: StreamId,
+    ) -> Result<(), Option<StreamId>> {
+        let mut activity = self.activity.lock();
+        let activity = activity.get_or_insert_default();
+        let current = activity.standing();
+        if current != expected {
+            return Err(current);
+        }
+        activity.set_standing(id);
+        Ok(())
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.holds.load(Ordering::Relaxed) > 0
+            || self.activity.lock().as_ref().is_some_and(|activity| activity.has_calls())
+    }
+
+    /// Gives back what a session without calls and streams does not need.
+    pub(super) fn release_memory(&self) {
+        let mut activity = self.activity.lock();
+        if activity.as_ref().is_some_and(|activity| activity.is_empty()) {
+            *activity = None;
+        }
+    }
+
+    pub(super) fn see(&self, now_ms: u64) {
+        // Two cores may race; both are now.
+        if now_ms > self.seen_ms() {
+            self.last_seen_ms.store(now_ms, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    /// Whether the row is older than what is known.
+    pub(super) fn is_unsaved(&self) -> bool {
+        self.stored_ms.load(Ordering::Relaxed) < self.seen_ms()
+    }
+
+    /// Whether the row is `age_ms` behind; one caller of several gets `true` and has to write it.
+    pub(super) fn claim_row(&self, age_ms: u64) -> bool {
+        let stored_ms = self.stored_ms.load(Ordering::Relaxed);
+        let seen_ms = self.seen_ms();
+        seen_ms.saturating_sub(stored_ms) >= age_ms
+            && seen_ms != stored_ms
+            && self
+                .stored_ms
+                .compare_exchange(stored_ms, seen_ms, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+}
+
+impl Deref for Session {
+    type Target = SessionRecord;
+
+    fn deref(&self) -> &SessionRecord {
+        &self.record
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Session")
+            .field("key", &self.key)
+            .field("record", &self.record)
+            .field("seen_ms", &self.seen_ms())
+            .finish_non_exhaustive()
+    }
+}

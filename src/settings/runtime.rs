@@ -1,0 +1,119 @@
+//! `[runtime]`: threads, data directory, catalog.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::check::MILLISECONDS_MAX;
+use super::{Findings, Mcp};
+
+/// Threads, data directory, catalog, and the protocol below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Runtime {
+    /// Where the store and the admin socket live.
+    pub data_directory: PathBuf,
+    /// Number of cores; 0: one per CPU this process may run on.
+    pub cores: usize,
+    /// Whether each core stays on one CPU.
+    pub pin: bool,
+    /// How cores wait for the kernel.
+    pub driver: Driver,
+    /// Which setup flags the io_uring driver asks for.
+    pub ring: Ring,
+    /// Submission queue entries of each core's ring.
+    pub ring_entries: u32,
+    /// Threads for name resolution, hashing and compilation.
+    pub worker_threads: usize,
+    /// How long open requests may take to finish after SIGTERM.
+    pub shutdown_grace_ms: u64,
+    /// Origins of browsers that may call, beside the server's own and those of each tenant.
+    pub allowed_origins: Vec<String>,
+    /// Catalog files, or directories of them, read at start and on SIGHUP.
+    pub catalog: Vec<PathBuf>,
+    /// `[runtime.mcp]`.
+    pub mcp: Mcp,
+}
+
+/// How cores wait for the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    /// io_uring, epoll where the kernel refuses it.
+    Auto,
+    /// io_uring or no start.
+    IoUring,
+    /// epoll.
+    Epoll,
+}
+
+/// Which setup flags the io_uring driver asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ring {
+    /// Single issuer, cooperative and deferred task work; the default where refused.
+    Tuned,
+    /// The kernel's default.
+    Default,
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self {
+            data_directory: "/var/lib/ringway".into(),
+            cores: 0,
+            pin: true,
+            driver: Driver::Auto,
+            ring: Ring::Tuned,
+            ring_entries: 1024,
+            worker_threads: 2,
+            shutdown_grace_ms: 3000,
+            allowed_origins: Vec::new(),
+            catalog: Vec::new(),
+            mcp: Mcp::default(),
+        }
+    }
+}
+
+impl Runtime {
+    /// Checks this section and those below it.
+    pub fn validate(&self, findings: &mut Findings) {
+        if self.data_directory.as_os_str().is_empty() {
+            findings.add("runtime.data_directory", "is empty: name a directory");
+        }
+        findings.within("runtime.cores", self.cores, 0..=1024);
+        findings.within("runtime.ring_entries", self.ring_entries, 64..=32_768);
+        if !self.ring_entries.is_power_of_two() {
+            findings.add(
+                "runtime.ring_entries",
+                format!("{} is not a power of two such as 1024", self.ring_entries),
+            );
+        }
+        findings.within("runtime.worker_threads", self.worker_threads, 1..=64);
+        findings.within("runtime.shutdown_grace_ms", self.shutdown_grace_ms, 0..=MILLISECONDS_MAX);
+        for origin in &self.allowed_origins {
+            if !is_origin(origin) {
+                findings.add(
+                    "runtime.allowed_origins",
+                    format!("`{origin}` is not an origin such as https://app.example.com"),
+                );
+            }
+        }
+        if self.catalog.iter().any(|path| path.as_os_str().is_empty()) {
+            findings.add("runtime.catalog", "holds an empty path");
+        }
+        self.mcp.validate(findings);
+    }
+}
+
+/// `scheme://host[:port]` and nothing behind it (RFC 6454 section 6.2), or `*` for every origin.
+fn is_origin(text: &str) -> bool {
+    text == "*"
+        || text.split_once("://").is_some_and(|(scheme, rest)| {
+            let scheme_fits = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+                && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+            scheme_fits
+                && !rest.is_empty()
+                && rest.chars().all(|c| c.is_ascii_graphic() && !"/?#@*".contains(c))
+        })
+}

@@ -1,0 +1,419 @@
+//! Opening: everything that must be so before the first record is read.
+//!
+//! In this order: the format file (an unknown version is refused before a byte is written), our
+//! own lock (before another process's files are touched), leftovers of an interrupted snapshot,
+//! sled itself with its panics contained, the format record, the trees.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::space::Disk;
+use super::{FORMAT, StoreError, Tree};
+
+/// States the format for whoever looks before opening.
+const FORMAT_NAME: &str = "format";
+const FORMAT_WORDS: &str = "ringway store ";
+/// Tells how long the log was when the store was last closed in good order.
+const CLOSED_NAME: &str = "closed";
+/// Held while the store is open. sled locks as well, but only after it has touched files.
+const LOCK_NAME: &str = "lock";
+/// Where the format record lies in [`Tree::Meta`].
+const FORMAT_KEY: &[u8] = b"format";
+/// First byte of the format record.
+const FORMAT_RECORD_VERSION: u8 = 1;
+/// A snapshot that is being written, or whose writer died.
+const SNAPSHOT_PREFIX: &str = "snap.";
+const UNFINISHED_SUFFIX: &str = ".generating";
+/// Stands in front of a snapshot that was moved aside; keeps sled from reading it.
+const ASIDE_PREFIX: &str = "aside.";
+/// The kernel closes the files of a killed process some milliseconds after it has gone.
+const OWNER_WAIT: Duration = Duration::from_millis(500);
+/// How long sled's own threads may hold its lock after it was closed in this process.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// The directory, locked for this process.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) directory: PathBuf,
+    cache_bytes: u64,
+    /// Whether a start before this one got as far as writing the format record.
+    is_known: bool,
+    _lock: File,
+}
+
+/// An open store.
+pub(super) struct Opened {
+    db: sled::Db,
+    trees: [sled::Tree; Tree::ALL.len()],
+    /// What has to be synced for a write to survive a power failure.
+    pub(super) disk: Disk,
+}
+
+impl Opened {
+    pub(super) fn tree(&self, tree: Tree) -> &sled::Tree {
+        &self.trees[tree as usize]
+    }
+
+    /// Hands everything applied so far to the kernel.
+    pub(super) fn flush(&self) -> sled::Result<()> {
+        self.db.flush().map(drop)
+    }
+}
+
+impl Place {
+    /// Makes the directory if needed, checks its format and locks it.
+    pub(super) fn claim(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
+        let fail = |error| directory_error(directory, error);
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(fail)?;
+        // Absolute: sled compares path texts, and the working directory may change.
+        let directory = directory.canonicalize().map_err(fail)?;
+        let fail = |error| directory_error(&directory, error);
+        let is_known = check_format_file(&directory)?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(directory.join(LOCK_NAME))
+            .map_err(fail)?;
+        let give_up_at = Instant::now() + OWNER_WAIT;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(fail(error)),
+                Err(TryLockError::WouldBlock) if Instant::now() < give_up_at => {
+                    std::thread::park_timeout(Duration::from_millis(5));
+                }
+                Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { directory }),
+            }
+        }
+        Ok(Self { directory, cache_bytes, is_known, _lock: lock })
+    }
+
+    /// Opens what lies there, or makes an empty store.
+    pub(super) fn open(&self) -> Result<Opened, StoreError> {
+        let fail = |error| directory_error(&self.directory, error);
+        for leftover in self.snapshots(|name| name.ends_with(UNFINISHED_SUFFIX)).map_err(fail)? {
+            tracing::warn!(path = %leftover.display(), "removing an unfinished snapshot");
+            fs::remove_file(&leftover).map_err(fail)?;
+        }
+        self.check_closed_length()?;
+        let db = match self.open_engine() {
+            Err(EngineError::Failed(sled::Error::Corruption { .. })) => self.rebuild()?,
+            other => other.map_err(|error| self.engine_error(error))?,
+        };
+        match contained(|| self.open_trees(&db)) {
+            Ok(opened) => opened,
+            Err(detail) => Err(self.damaged(detail)),
+        }
+    }
+
+    fn open_trees(&self, db: &sled::Db) -> Result<Opened, StoreError> {
+        let fail = |error| directory_error(&self.directory, error);
+        let engine = |error| self.engine_error(EngineError::Failed(error));
+        self.check_format_record(db)?;
+        let meta = db.open_tree(Tree::Meta.name()).map_err(engine)?;
+        if meta.get(FORMAT_KEY).map_err(engine)?.is_none() {
+            meta.insert(FORMAT_KEY, format_record().as_slice()).map_err(engine)?;
+            db.flush().map_err(engine)?;
+        }
+        // The file must never be there without the record: see `check_format_record`.
+        let mut disk = Disk::open(&self.directory).map_err(fail)?;
+        disk.sync().map_err(fail)?;
+        write_format_file(&self.directory).map_err(fail)?;
+        let mut trees = Vec::with_capacity(Tree::ALL.len());
+        for tree in Tree::ALL {
+            trees.push(db.open_tree(tree.name()).map_err(engine)?);
+        }
+        let trees = trees.try_into().map_err(|_| self.damaged("trees are missing".to_owned()))?;
+        Ok(Opened { db: db.clone(), trees, disk })
+    }
+
+    /// Refuses a store whose record says another format, or which has records but none of ours.
+    fn check_format_record(&self, db: &sled::Db) -> Result<(), StoreError> {
+        let engine = |error| self.engine_error(EngineError::Failed(error));
+        let unknown = |found: String| {
+            let directory = self.directory.clone();
+            StoreError::UnknownFormat { directory, found, known: FORMAT }
+        };
+        let names = db.tree_names();
+        let has = |name: &str| names.iter().any(|found| found == name.as_bytes());
+        let record = if has(Tree::Meta.name()) {
+            let meta = db.open_tree(Tree::Meta.name()).map_err(engine)?;
+            meta.get(FORMAT_KEY).map_err(engine)?
+        } else {
+            None
+        };
+        match record {
+            Some(record) => match read_format_record(&record) {
+                Some(FORMAT) => Ok(()),
+                Some(found) => Err(unknown(found.to_string())),
+                None => Err(unknown("in a record of unknown layout".to_owned())),
+            },
+            // sled opens a log that was cut short as an empty one, without a word.
+            None if self.is_known => {
+                Err(self.damaged("its records are gone; was a file cut short?".to_owned()))
+            }
+            // A start that died between making the tree and writing the record leaves just that.
+            None if names.len() <= 1 + usize::from(has(Tree::Meta.name())) && db.is_empty() => {
+                Ok(())
+            }
+            None => Err(unknown("of something that is not Ringway".to_owned())),
+        }
+    }
+
+    fn open_engine(&self) -> Result<sled::Db, EngineError> {
+        let give_up_at = Instant::now() + LOCK_WAIT;
+        loop {
+            let config = self.configuration();
+            // sled can index past the end of a log that was cut short.
+            match contained(|| config.open()) {
+                Ok(Ok(db)) => return Ok(db),
+                Ok(Err(error)) if is_lock_error(&error) && Instant::now() < give_up_at => {
+                    std::thread::park_timeout(Duration::from_millis(20));
+                }
+                Ok(Err(error)) => return Err(EngineError::Failed(error)),
+                Err(detail) => return Err(EngineError::Panicked(detail)),
+            }
+        }
+    }
+
+    /// Notes the length of the log of a store that was closed in good order: sled takes a log
+    /// that lacks its end for one whose writer crashed.
+    pub(super) fn mark_closed(&self) -> io::Result<()> {
+        let log = File::open(self.directory.join("db"))?;
+        // sled's own threads may still be shortening it; they hold its lock as long.
+        let give_up_at = Instant::now() + LOCK_WAIT;
+        while log.try_lock().is_err() {
+            if Instant::now() >= give_up_at {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        let length = log.metadata()?.len();
+        replace(&self.directory, CLOSED_NAME, &length.to_string())
+    }
+
+    fn check_closed_length(&self) -> Result<(), StoreError> {
+        let fail = |error| directory_error(&self.directory, error);
+        let mark = self.directory.join(CLOSED_NAME);
+        let closed = match fs::read_to_string(&mark) {
+            Ok(text) => text.trim_end().parse().unwrap_or(0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(fail(error)),
+        };
+        let length = fs::metadata(self.directory.join("db")).map_or(0, |log| log.len());
+        if length < closed {
+            let detail = format!("its log had {closed} bytes when it was closed, now {length}");
+            return Err(self.damaged(detail));
+        }
+        // From here on the log may grow and shrink.
+        fs::remove_file(mark).map_err(fail)
+    }
+
+    /// Opens from the log alone, which is the truth; a snapshot only saves reading it. The old
+    /// files come back where the log turns out to hold less than the snapshot did: it was cut
+    /// short then, and opening has cut off the rest.
+    fn rebuild(&self) -> Result<sled::Db, StoreError> {
+        let fail = |error| directory_error(&self.directory, error);
+        let log = self.directory.join("db");
+        let log_aside = self.directory.join(format!("{ASIDE_PREFIX}db"));
+        let snapshots = self.snapshots(|_| true).map_err(fail)?;
+        let held = newest(&snapshots);
+        fs::copy(&log, &log_aside).map_err(fail)?;
+        let mut moved = Vec::new();
+        for snapshot in snapshots {
+            let aside = self.aside(&snapshot);
+            tracing::warn!(
+                from = %snapshot.display(),
+                to = %aside.display(),
+                "moving a damaged snapshot aside; the store is rebuilt from its log"
+            );
+            fs::rename(&snapshot, &aside).map_err(fail)?;
+            moved.push((aside, snapshot));
+        }
+        let result = self.open_engine().map_err(|error| self.engine_error(error));
+        let result = match result {
+            Ok(db) if newest(&self.snapshots(|_| true).map_err(fail)?) < held => {
+                let _ = contained(|| drop(db));
+                Err(self.damaged("its log was cut short".to_owned()))
+            }
+            other => other,
+        };
+        if result.is_ok() {
+            fs::remove_file(&log_aside).map_err(fail)?;
+        } else {
+            for snapshot in self.snapshots(|_| true).map_err(fail)? {
+                fs::remove_file(snapshot).map_err(fail)?;
+            }
+            for (aside, snapshot) in moved {
+                fs::rename(aside, snapshot).map_err(fail)?;
+            }
+            fs::rename(log_aside, log).map_err(fail)?;
+        }
+        result
+    }
+
+    fn configuration(&self) -> sled::Config {
+        sled::Config::new()
+            .path(&self.directory)
+            .mode(sled::Mode::HighThroughput)
+            .cache_capacity(self.cache_bytes)
+            // The store's thread flushes; a timer of sled's would do it behind its back.
+            .flush_every_ms(None)
+    }
+
+    fn snapshots(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(SNAPSHOT_PREFIX) && wanted(&name) {
+                found.push(entry.path());
+            }
+        }
+        Ok(found)
+    }
+
+    fn aside(&self, snapshot: &Path) -> PathBuf {
+        let name = snapshot.file_name().unwrap_or_default().to_string_lossy();
+        self.directory.join(format!("{ASIDE_PREFIX}{name}"))
+    }
+
+    fn engine_error(&self, error: EngineError) -> StoreError {
+        match error {
+            EngineError::Failed(error) if is_lock_error(&error) => {
+                StoreError::InUse { directory: self.directory.clone() }
+            }
+            EngineError::Failed(sled::Error::Io(error)) => directory_error(&self.directory, error),
+            EngineError::Failed(error) => self.damaged(error.to_string()),
+            EngineError::Panicked(detail) => self.damaged(detail),
+        }
+    }
+
+    fn damaged(&self, detail: String) -> StoreError {
+        StoreError::Damaged { directory: self.directory.clone(), detail }
+    }
+}
+
+/// How far into the log the newest of these snapshots reaches; it stands in the name.
+fn newest(snapshots: &[PathBuf]) -> Option<u64> {
+    snapshots
+        .iter()
+        .filter_map(|path| path.file_name()?.to_str()?.strip_prefix(SNAPSHOT_PREFIX))
+        .filter_map(|position| u64::from_str_radix(position, 16).ok())
+        .max()
+}
+
+enum EngineError {
+    Failed(sled::Error),
+    Panicked(String),
+}
+
+/// Runs `work` and turns a panic into its message.
+pub(super) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let message = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        format!("the storage engine panicked: {message}")
+    })
+}
+
+fn is_lock_error(error: &sled::Error) -> bool {
+    // sled has no kind for it.
+    matches!(error, sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
+}
+
+fn directory_error(directory: &Path, error: io::Error) -> StoreError {
+    StoreError::Directory { directory: directory.to_owned(), cause: Arc::new(error) }
+}
+
+/// Whether the format file is there and says the known format.
+fn check_format_file(directory: &Path) -> Result<bool, StoreError> {
+    let text = match fs::read(directory.join(FORMAT_NAME)) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        // An empty directory, or one whose first start died; the record decides.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(directory_error(directory, error)),
+    };
+    let found = text.trim_end();
+    match found.strip_prefix(FORMAT_WORDS).and_then(|number| number.parse().ok()) {
+        Some(FORMAT) => Ok(true),
+        number => {
+            let found = number.map_or_else(
+                || format!("`{}`", found.chars().take(40).collect::<String>().escape_debug()),
+                |number: u32| number.to_string(),
+            );
+            let directory = directory.to_owned();
+            Err(StoreError::UnknownFormat { directory, found, known: FORMAT })
+        }
+    }
+}
+
+fn write_format_file(directory: &Path) -> io::Result<()> {
+    let path = directory.join(FORMAT_NAME);
+    if path.exists() {
+        return Ok(());
+    }
+    replace(directory, FORMAT_NAME, &format!("{FORMAT_WORDS}{FORMAT}"))
+}
+
+/// Writes a small file so that it is there whole or not at all.
+fn replace(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+    let unfinished = directory.join(format!("{name}.new"));
+    let mut file = File::create(&unfinished)?;
+    writeln!(file, "{text}")?;
+    file.sync_all()?;
+    fs::rename(unfinished, directory.join(name))
+}
+
+fn format_record() -> [u8; 5] {
+    let [a, b, c, d] = FORMAT.to_le_bytes();
+    [FORMAT_RECORD_VERSION, a, b, c, d]
+}
+
+fn read_format_record(record: &[u8]) -> Option<u32> {
+    match record {
+        &[FORMAT_RECORD_VERSION, a, b, c, d] => Some(u32::from_le_bytes([a, b, c, d])),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sled_never_flushes_by_itself_and_keeps_its_cache_small() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::claim(directory.path(), 17 << 20).unwrap();
+        let configuration = format!("{:?}", place.configuration());
+        assert!(configuration.contains("flush_every_ms: None"), "{configuration}");
+        assert!(configuration.contains("HighThroughput"), "{configuration}");
+        assert!(configuration.contains(&format!("cache_capacity: {}", 17 << 20)));
+    }
+
+    #[test]
+    fn panics_become_messages() {
+        let index = std::hint::black_box(3);
+        let message = contained(|| [1, 2][index]).unwrap_err();
+        assert!(message.contains("index out of bounds"), "{message}");
+        assert_eq!(contained(|| 3), Ok(3));
+    }
+
+    #[test]
+    fn the_format_record_is_read_as_it_is_written() {
+        assert_eq!(read_format_record(&format_record()), Some(FORMAT));
+        assert_eq!(read_format_record(&[2, 1, 0, 0, 0]), None);
+        assert_eq!(read_format_record(&[]), None);
+    }
+}

@@ -1,0 +1,362 @@
+//! The bounded queue in front of the store's thread.
+//!
+//! What has been accepted counts against the bounds until it is on disk or answered, not only
+//! while it lies here. A write that nobody waits for does not wake the thread: the first of a
+//! group does, the rest ride along until the group is due.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use super::{Batch, Row, StoreError, StoreState, Tree};
+use crate::rt::OneshotSender;
+
+/// Answer to a write.
+pub(super) type Written = Result<(), StoreError>;
+/// Answer to a get.
+pub(super) type Got = Result<Option<Vec<u8>>, StoreError>;
+/// Answer to a scan.
+pub(super) type Scanned = Result<Vec<Row>, StoreError>;
+
+/// What the store's thread is asked to do.
+pub(super) enum Command {
+    Write { batch: Batch, reply: OneshotSender<Written> },
+    Behind(Batch),
+    Get { tree: Tree, key: Vec<u8>, reply: OneshotSender<Got> },
+    Scan { tree: Tree, after: Option<Vec<u8>>, limit: usize, reply: OneshotSender<Scanned> },
+}
+
+/// What each waiting command costs beside its bytes.
+const COMMAND_BYTES: usize = 128;
+
+impl Command {
+    /// The load it puts on the queue.
+    pub(super) fn load(&self) -> Load {
+        let bytes = match self {
+            Self::Write { batch, .. } | Self::Behind(batch) => batch.bytes(),
+            Self::Get { key, .. } => key.len(),
+            Self::Scan { after, .. } => after.as_ref().map_or(0, Vec::len),
+        };
+        Load { count: 1, bytes: bytes + COMMAND_BYTES }
+    }
+
+    fn is_urgent(&self) -> bool {
+        !matches!(self, Self::Behind(_))
+    }
+}
+
+/// How much has been accepted and is not done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) count: usize,
+    pub(super) bytes: usize,
+}
+
+impl Load {
+    pub(super) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+    }
+
+    fn subtract(&mut self, other: Self) {
+        self.count = self.count.saturating_sub(other.count);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+    }
+
+    /// Whether it fits into `bound`.
+    fn fits(self, bound: Self) -> bool {
+        self.count <= bound.count && self.bytes <= bound.bytes
+    }
+}
+
+/// What the store's thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sleep {
+    Awake,
+    ForAnything,
+    /// A group is collecting: only somebody who waits, or pressure, ends the sleep early.
+    ForUrgent,
+}
+
+struct Queue {
+    commands: Vec<Command>,
+    urgent: usize,
+    load: Load,
+    sleep: Sleep,
+    closed: bool,
+}
+
+/// What callers and the store's thread share.
+pub(super) struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    bound: Load,
+    /// What writes that nobody waits for may use of it: a flood of them must not shut out those
+    /// who wait.
+    bound_behind: Load,
+    interval: Duration,
+    read_only: AtomicBool,
+    state: RwLock<StoreState>,
+}
+
+impl Shared {
+    /// An empty queue that takes `bound` and groups writes over `interval`.
+    pub(super) fn new(bound: Load, interval: Duration) -> Self {
+        Self {
+            queue: Mutex::new(Queue {
+                commands: Vec::new(),
+                urgent: 0,
+                load: Load::default(),
+                sleep: Sleep::Awake,
+                closed: false,
+            }),
+            wake: Condvar::new(),
+            bound,
+            bound_behind: Load {
+                count: bound.count - bound.count / 8,
+                bytes: bound.bytes - bound.bytes / 8,
+            },
+            interval,
+            read_only: AtomicBool::new(false),
+            state: RwLock::new(StoreState::Healthy),
+        }
+    }
+
+    /// Whether writes are taken, and if not, why.
+    pub(super) fn state(&self) -> StoreState {
+        self.state.read().clone()
+    }
+
+    /// Changes what [`Shared::state`] says and whether writes are taken.
+    pub(super) fn set_state(&self, state: StoreState) {
+        let read_only = matches!(state, StoreState::ReadOnly { .. });
+        *self.state.write() = state;
+        self.read_only.store(read_only, Ordering::Release);
+    }
+
+    /// Refuses writes in a read-only store.
+    pub(super) fn writable(&self) -> Result<(), StoreError> {
+        if !self.read_only.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match self.state() {
+            StoreState::ReadOnly { reason } => Err(StoreError::ReadOnly { reason }),
+            StoreState::Healthy => Ok(()),
+        }
+    }
+
+    /// Accepts a batch that nobody waits for, or gives it back.
+    pub(super) fn push_behind(&self, batch: Batch) -> Result<(), (StoreError, Batch)> {
+        let mut command = Some(Command::Behind(batch));
+        self.offer(&mut command).map_err(|error| match command {
+            Some(Command::Behind(batch)) => (error, batch),
+            _ => (error, Batch::new()),
+        })
+    }
+
+    /// Accepts a command, or says why not. Never blocks for longer than the queue's lock.
+    pub(super) fn push(&self, command: Command) -> Result<(), StoreError> {
+        self.offer(&mut Some(command))
+    }
+
+    /// Takes the command unless it is refused.
+    fn offer(&self, offered: &mut Option<Command>) -> Result<(), StoreError> {
+        let Some(command) = offered.as_ref() else { return Ok(()) };
+        let added = command.load();
+        let urgent = command.is_urgent();
+        let bound = if urgent { self.bound } else { self.bound_behind };
+        if added.bytes > bound.bytes {
+            let (bytes, bytes_max) = (added.bytes, bound.bytes);
+            return Err(StoreError::TooLarge { bytes, bytes_max });
+        }
+        let mut queue = self.queue.lock();
+        if queue.closed {
+            return Err(StoreError::Stopped);
+        }
+        let mut load = queue.load;
+        load.add(added);
+        if !load.fits(bound) {
+            return Err(StoreError::Full);
+        }
+        queue.load = load;
+        queue.urgent += usize::from(urgent);
+        queue.commands.extend(offered.take());
+        let wake = match queue.sleep {
+            Sleep::Awake => false,
+            Sleep::ForAnything => true,
+            Sleep::ForUrgent => urgent || self.is_pressed(load),
+        };
+        if wake {
+            queue.sleep = Sleep::Awake;
+        }
+        drop(queue);
+        if wake {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Takes nothing more; what was accepted is still done.
+    pub(super) fn close(&self) {
+        self.queue.lock().closed = true;
+        self.wake.notify_all();
+    }
+
+    /// Waits until there is something to do and moves it into `commands`: at once for somebody
+    /// who waits, else when the group is due. Returns true when nothing will come after it.
+    ///
+    /// `done` is what has been finished since the last call. `flush_at` is when the writes that
+    /// are not on disk yet are due; it is set here when a new group begins. `retry_at` ends the
+    /// wait as well.
+    pub(super) fn take(
+        &self,
+        commands: &mut Vec<Command>,
+        done: Load,
+        flush_at: &mut Option<Instant>,
+        retry_at: Option<Instant>,
+    ) -> bool {
+        let mut queue = self.queue.lock();
+        queue.load.subtract(done);
+        loop {
+            let waiting = !queue.commands.is_empty();
+            if queue.urgent > 0 || queue.closed || (waiting && self.is_pressed(queue.load)) {
+                break;
+            }
+            let now = Instant::now();
+            if waiting && flush_at.is_none() {
+                *flush_at = Some(now + self.interval);
+            }
+            let alarm = match (*flush_at, retry_at) {
+                (Some(flush), Some(retry)) => Some(flush.min(retry)),
+                (flush, retry) => flush.or(retry),
+            };
+            queue.sleep = if flush_at.is_some() { Sleep::ForUrgent } else { Sleep::ForAnything };
+            match alarm {
+                Some(at) if at <= now => break,
+                Some(at) => {
+                    self.wake.wait_until(&mut queue, at);
+                }
+                None => self.wake.wait(&mut queue),
+            }
+        }
+        queue.sleep = Sleep::Awake;
+        queue.urgent = 0;
+        std::mem::swap(&mut queue.commands, commands);
+        queue.closed
+    }
+
+    /// How long writes that nobody waits for are collected.
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Half full: the thread should not wait any longer.
+    pub(super) fn is_pressed(&self, load: Load) -> bool {
+        load.count >= self.bound.count / 2 || load.bytes >= self.bound.bytes / 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rt::oneshot;
+
+    fn shared(count: usize, bytes: usize) -> Shared {
+        Shared::new(Load { count, bytes }, Duration::from_millis(20))
+    }
+
+    fn behind(bytes: usize) -> Command {
+        let mut batch = Batch::new();
+        batch.put(Tree::Sessions, b"k", &vec![0; bytes]);
+        Command::Behind(batch)
+    }
+
+    fn get() -> Command {
+        // Nobody listens; the queue does not care.
+        Command::Get { tree: Tree::Meta, key: Vec::new(), reply: oneshot().0 }
+    }
+
+    #[test]
+    fn is_bounded_in_count() {
+        let shared = shared(8, 1 << 20);
+        for _ in 0..7 {
+            shared.push(behind(1)).unwrap();
+        }
+        assert!(matches!(shared.push(behind(1)), Err(StoreError::Full)));
+        // Room that only those get who wait.
+        shared.push(get()).unwrap();
+        assert!(matches!(shared.push(get()), Err(StoreError::Full)));
+        let (mut taken, mut flush_at) = (Vec::new(), None);
+        shared.take(&mut taken, Load::default(), &mut flush_at, None);
+        assert_eq!(taken.len(), 8);
+        // Taken is not done: the bound holds until it is.
+        assert!(matches!(shared.push(get()), Err(StoreError::Full)));
+        let mut done = Load::default();
+        for command in &taken {
+            done.add(command.load());
+        }
+        taken.clear();
+        shared.take(&mut taken, done, &mut Some(Instant::now()), None);
+        shared.push(behind(1)).unwrap();
+    }
+
+    #[test]
+    fn is_bounded_in_bytes() {
+        let shared = shared(100, 4096);
+        shared.push(behind(2000)).unwrap();
+        assert!(matches!(shared.push(behind(2000)), Err(StoreError::Full)));
+        let too_large = shared.push(behind(5000));
+        assert!(matches!(too_large, Err(StoreError::TooLarge { bytes_max: 3584, .. })));
+        assert!(StoreError::Full.may_retry());
+    }
+
+    #[test]
+    fn a_closed_queue_takes_nothing_and_gives_what_it_has() {
+        let shared = shared(100, 4096);
+        shared.push(behind(1)).unwrap();
+        shared.close();
+        assert!(matches!(shared.push(behind(1)), Err(StoreError::Stopped)));
+        let mut taken = Vec::new();
+        assert!(shared.take(&mut taken, Load::default(), &mut None, None));
+        assert_eq!(taken.len(), 1);
+    }
+
+    #[test]
+    fn a_group_waits_until_it_is_due_unless_somebody_waits() {
+        let shared = shared(100, 1 << 20);
+        shared.push(behind(1)).unwrap();
+        let (mut taken, mut flush_at) = (Vec::new(), None);
+        let start = Instant::now();
+        shared.take(&mut taken, Load::default(), &mut flush_at, None);
+        assert!(start.elapsed() >= Duration::from_millis(20), "{:?}", start.elapsed());
+        assert!(flush_at.is_some());
+        taken.clear();
+        shared.push(behind(1)).unwrap();
+        shared.push(get()).unwrap();
+        let mut flush_at = Some(Instant::now() + Duration::from_mins(1));
+        shared.take(&mut taken, Load::default(), &mut flush_at, None);
+        assert_eq!(taken.len(), 2);
+    }
+
+    #[test]
+    fn pressure_ends_the_collecting() {
+        let shared = shared(4, 1 << 20);
+        shared.push(behind(1)).unwrap();
+        shared.push(behind(1)).unwrap();
+        let mut flush_at = Some(Instant::now() + Duration::from_mins(1));
+        let mut taken = Vec::new();
+        shared.take(&mut taken, Load::default(), &mut flush_at, None);
+        assert_eq!(taken.len(), 2);
+    }
+
+    #[test]
+    fn a_read_only_store_says_why() {
+        let shared = shared(4, 4096);
+        assert!(shared.writable().is_ok());
+        shared.set_state(StoreState::ReadOnly { reason: "no room".into() });
+        assert_eq!(shared.writable().unwrap_err().to_string(), "the store is read-only: no room");
+        shared.set_state(StoreState::Healthy);
+        assert!(shared.writable().is_ok());
+    }
+}

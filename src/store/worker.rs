@@ -1,0 +1,410 @@
+//! The store's thread: takes all that waits, applies it as one group, flushes, answers.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::opening::{Opened, Place, contained};
+use super::queue::{Command, Got, Load, Scanned, Shared, Written};
+use super::space::Space;
+use super::{Batch, StoreError, StoreOptions, StoreState, Tree};
+use crate::rt::OneshotSender;
+
+/// How often a read-only store looks whether its trouble is over, and a writing one whether
+/// there is still room.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// Changes applied to the engine in one go at most; bounds how long a reader behind them waits.
+const GROUP_CHANGES_MAX: usize = 4096;
+const GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// Opens the store and starts its thread. Returns when it is open.
+pub(super) fn start(
+    directory: &Path,
+    options: StoreOptions,
+    shared: Arc<Shared>,
+) -> Result<JoinHandle<Result<(), StoreError>>, StoreError> {
+    let directory = directory.to_owned();
+    let (opened, is_open) = mpsc::sync_channel(1);
+    let thread = thread::Builder::new()
+        .name("ringway-store".to_owned())
+        .spawn(move || {
+            // Callers must not wait for a thread that is gone, however it went.
+            let closing = CloseOnDrop(&shared);
+            let worker = match Worker::open(&directory, &options, closing.0) {
+                Ok(worker) => worker,
+                Err(error) => {
+                    let _ = opened.send(Err(error.clone()));
+                    return Err(error);
+                }
+            };
+            let _ = opened.send(Ok(()));
+            worker.run()
+        })
+        .map_err(|error| StoreError::Thread(Arc::new(error)))?;
+    is_open.recv().unwrap_or(Err(StoreError::Stopped))?;
+    Ok(thread)
+}
+
+struct CloseOnDrop<'a>(&'a Shared);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+        // Dropping the commands tells those who wait for them.
+        self.0.take(&mut Vec::new(), Load::default(), &mut None, None);
+    }
+}
+
+/// Why the store is read-only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    /// Too little room is left; what was accepted is written all the same.
+    Shortage,
+    /// A write failed. The engine has been opened again, as it refuses all further ones; what was
+    /// accepted waits until it can be repeated.
+    Broken,
+}
+
+struct Worker<'a> {
+    shared: &'a Shared,
+    place: Place,
+    space: Space,
+    /// None while the engine could not be reopened.
+    opened: Option<Opened>,
+    group: Group,
+    /// Who waits for the group to be on disk.
+    waiters: Vec<OneshotSender<Written>>,
+    /// Accepted writes nobody waits for, until they are on disk: repeated if the engine breaks.
+    kept: Vec<Batch>,
+    kept_load: Load,
+    /// What is finished and not yet told to the queue.
+    done: Load,
+    flush_at: Option<Instant>,
+    check_at: Instant,
+    /// Written since the last look at the room left.
+    unchecked_bytes: usize,
+    trouble: Option<Trouble>,
+}
+
+impl<'a> Worker<'a> {
+    fn open(
+        directory: &Path,
+        options: &StoreOptions,
+        shared: &'a Shared,
+    ) -> Result<Self, StoreError> {
+        let place = Place::claim(directory, options.cache_bytes)?;
+        let opened = place.open()?;
+        let space = Space::new(&place.directory, options.free_bytes_min);
+        let mut worker = Self {
+            shared,
+            place,
+            space,
+            opened: Some(opened),
+            group: Group::default(),
+            waiters: Vec::new(),
+            kept: Vec::new(),
+            kept_load: Load::default(),
+            done: Load::default(),
+            flush_at: None,
+            check_at: Instant::now(),
+            unchecked_bytes: 0,
+            trouble: None,
+        };
+        worker.check();
+        Ok(worker)
+    }
+
+    fn run(mut self) -> Result<(), StoreError> {
+        let mut commands = Vec::new();
+        loop {
+            let retry_at = self.trouble.map(|_| self.check_at);
+            let done = std::mem::take(&mut self.done);
+            let closed = self.shared.take(&mut commands, done, &mut self.flush_at, retry_at);
+            if Instant::now() >= self.check_at || self.space.is_used_up(self.unchecked_bytes) {
+                self.check();
+            }
+            for command in commands.drain(..) {
+                self.obey(command);
+            }
+            let now = Instant::now();
+            if self.flush_at.is_none() && !self.kept.is_empty() && !self.is_broken() {
+                self.flush_at = Some(now + self.shared.interval());
+            }
+            let due =
+                self.flush_at.is_some_and(|at| at <= now) || self.shared.is_pressed(self.kept_load);
+            if !self.waiters.is_empty() || due || closed {
+                self.commit();
+            } else {
+                self.apply();
+            }
+            if closed {
+                return self.finish();
+            }
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        self.trouble == Some(Trouble::Broken)
+    }
+
+    fn obey(&mut self, command: Command) {
+        let load = command.load();
+        match command {
+            Command::Write { batch, reply } => {
+                self.done.add(load);
+                if self.is_broken() {
+                    let _ = reply.send(self.shared.writable());
+                    return;
+                }
+                self.group.add(&batch);
+                self.waiters.push(reply);
+            }
+            Command::Behind(batch) => {
+                if !self.is_broken() {
+                    self.group.add(&batch);
+                }
+                self.kept.push(batch);
+                self.kept_load.add(load);
+            }
+            Command::Get { tree, key, reply } => {
+                self.done.add(load);
+                self.apply();
+                let _ = reply.send(self.get(tree, &key));
+            }
+            Command::Scan { tree, after, limit, reply } => {
+                self.done.add(load);
+                self.apply();
+                let _ = reply.send(self.scan(tree, after, limit));
+            }
+        }
+        if self.group.is_large() {
+            self.apply();
+        }
+    }
+
+    /// Hands the group to the engine. Not on disk yet.
+    fn apply(&mut self) {
+        if self.group.is_empty() {
+            return;
+        }
+        let group = std::mem::take(&mut self.group);
+        self.unchecked_bytes = self.unchecked_bytes.saturating_add(group.bytes);
+        let Some(opened) = &self.opened else { return };
+        if let Err(reason) = attempt(|| group.apply(opened)) {
+            self.break_down(&reason);
+        }
+    }
+
+    /// Applies, brings everything to disk, and answers.
+    fn commit(&mut self) {
+        self.apply();
+        self.flush_at = None;
+        if self.is_broken() {
+            return;
+        }
+        if self.kept.is_empty() && self.waiters.is_empty() {
+            return;
+        }
+        match self.flush() {
+            Ok(()) => self.settle(),
+            Err(reason) => self.break_down(&reason),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        let Some(opened) = &mut self.opened else { return Err("it is not open".to_owned()) };
+        attempt(|| opened.flush())?;
+        if !self.waiters.is_empty() {
+            opened.disk.sync().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Everything is where it was promised to be.
+    fn settle(&mut self) {
+        for waiter in self.waiters.drain(..) {
+            let _ = waiter.send(Ok(()));
+        }
+        self.kept.clear();
+        self.done.add(std::mem::take(&mut self.kept_load));
+    }
+
+    /// Turns read-only after a failed write.
+    fn break_down(&mut self, reason: &str) {
+        let directory = self.place.directory.display();
+        let reason: Arc<str> = format!(
+            "writing to {directory} failed: {reason}; trying again every {} s",
+            CHECK_EVERY.as_secs()
+        )
+        .into();
+        tracing::error!(%reason, "the store is read-only");
+        self.trouble = Some(Trouble::Broken);
+        self.shared.set_state(StoreState::ReadOnly { reason: Arc::clone(&reason) });
+        self.group = Group::default();
+        self.flush_at = None;
+        self.check_at = Instant::now() + CHECK_EVERY;
+        for waiter in self.waiters.drain(..) {
+            let _ = waiter.send(Err(StoreError::ReadOnly { reason: Arc::clone(&reason) }));
+        }
+        // At once, with the room of the reserve: reads of an engine that failed can fail too.
+        self.space.release_reserve();
+        self.reopen();
+    }
+
+    /// Looks for trouble that begins or ends.
+    fn check(&mut self) {
+        self.check_at = Instant::now() + CHECK_EVERY;
+        self.unchecked_bytes = 0;
+        if self.opened.is_none() && !self.reopen() {
+            return;
+        }
+        let shortage = self.space.shortage();
+        if self.is_broken() && shortage.is_none() {
+            match self.repeat().and_then(|()| self.flush()) {
+                Ok(()) => self.settle(),
+                Err(reason) => return self.break_down(&reason),
+            }
+        }
+        if let Some(reason) = shortage {
+            if self.trouble.is_none() {
+                tracing::error!(%reason, "the store is read-only");
+                self.trouble = Some(Trouble::Shortage);
+            }
+            self.shared.set_state(StoreState::ReadOnly { reason: reason.into() });
+        } else {
+            self.space.take_reserve();
+            if self.trouble.take().is_some() {
+                tracing::info!("the store takes writes again");
+                self.shared.set_state(StoreState::Healthy);
+            }
+        }
+    }
+
+    /// Opens the engine again after it failed. False: it cannot be opened.
+    fn reopen(&mut self) -> bool {
+        // A panic while an engine that failed is closed changes nothing for the next one.
+        let failed = self.opened.take();
+        let _ = contained(|| drop(failed));
+        match self.place.open() {
+            Ok(opened) => {
+                self.opened = Some(opened);
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "the store cannot be reopened");
+                let reason = error.to_string().into();
+                self.shared.set_state(StoreState::ReadOnly { reason });
+                false
+            }
+        }
+    }
+
+    /// Gives the engine once more what was accepted before it failed.
+    fn repeat(&self) -> Result<(), String> {
+        let Some(opened) = &self.opened else { return Err("it is not open".to_owned()) };
+        let mut group = Group::default();
+        for batch in &self.kept {
+            group.add(batch);
+            if group.is_large() {
+                let full = std::mem::take(&mut group);
+                attempt(|| full.apply(opened))?;
+            }
+        }
+        attempt(|| group.apply(opened))
+    }
+
+    fn get(&self, tree: Tree, key: &[u8]) -> Got {
+        let value = attempt(|| self.tree(tree)?.get(key)).map_err(StoreError::Read)?;
+        Ok(value.map(|value| value.to_vec()))
+    }
+
+    fn scan(&self, tree: Tree, after: Option<Vec<u8>>, limit: usize) -> Scanned {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        attempt(|| {
+            self.tree(tree)?
+                .range::<Vec<u8>, _>((start, Bound::Unbounded))
+                .take(limit)
+                .map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())))
+                .collect()
+        })
+        .map_err(StoreError::Read)
+    }
+
+    fn tree(&self, tree: Tree) -> sled::Result<&sled::Tree> {
+        let closed = || sled::Error::Unsupported("it could not be reopened".to_owned());
+        Ok(self.opened.as_ref().ok_or_else(closed)?.tree(tree))
+    }
+
+    /// Closes the files. Fails where accepted writes are lost by that.
+    fn finish(mut self) -> Result<(), StoreError> {
+        if self.is_broken() {
+            // The last chance of what is kept.
+            self.check();
+        }
+        let lost = !self.kept.is_empty();
+        let opened = self.opened.take();
+        let was_open = opened.is_some();
+        let closed = contained(|| drop(opened));
+        if was_open
+            && closed.is_ok()
+            && !self.is_broken()
+            && let Err(error) = self.place.mark_closed()
+        {
+            tracing::warn!(%error, "the store is closed without a note of its length");
+        }
+        if lost {
+            tracing::error!(batches = self.kept.len(), "writes are lost");
+            self.shared.writable()?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs one step of the engine; its errors and panics become a reason.
+fn attempt<T>(step: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
+    contained(step)?.map_err(|error| error.to_string())
+}
+
+/// Changes of many batches, merged into one for each tree. The last change of a key holds.
+#[derive(Default)]
+struct Group {
+    trees: [sled::Batch; Tree::ALL.len()],
+    touched: [bool; Tree::ALL.len()],
+    changes: usize,
+    bytes: usize,
+}
+
+impl Group {
+    fn add(&mut self, batch: &Batch) {
+        for change in batch.changes() {
+            let tree = &mut self.trees[change.tree as usize];
+            match change.value {
+                Some(value) => tree.insert(change.key, value),
+                None => tree.remove(change.key),
+            }
+            self.touched[change.tree as usize] = true;
+        }
+        self.changes += batch.len();
+        self.bytes += batch.bytes();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.changes == 0
+    }
+
+    fn is_large(&self) -> bool {
+        self.changes >= GROUP_CHANGES_MAX || self.bytes >= GROUP_BYTES_MAX
+    }
+
+    fn apply(self, opened: &Opened) -> sled::Result<()> {
+        for ((tree, batch), touched) in Tree::ALL.into_iter().zip(self.trees).zip(self.touched) {
+            if touched {
+                opened.tree(tree).apply_batch(batch)?;
+            }
+        }
+        Ok(())
+    }
+}
