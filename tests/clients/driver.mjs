@@ -118,11 +118,16 @@ class Connection {
 
 async function connected(work, ...how) {
   const connection = await new Connection().open(...how);
+  let result;
   try {
-    return await work(connection);
-  } finally {
-    await connection.close();
+    result = await work(connection);
+  } catch (error) {
+    // What went wrong first is what is told.
+    await connection.close().catch(() => {});
+    throw error;
   }
+  await connection.close();
+  return result;
 }
 
 // --- what an answer must be ---------------------------------------------------------------------
@@ -305,13 +310,17 @@ async function automaticMode(c) {
 
 // --- running them -------------------------------------------------------------------------------
 
+// The message of a failed check; of anything else also where it came from.
+const why = (error) =>
+  error instanceof Wrong ? error.message : (error?.stack ?? String(error)).split('\n').slice(0, 3).join(' ');
+
 async function run(name, work) {
   if (chosen.length && !chosen.some((word) => name.includes(word))) return;
   try {
     if ((await within(caseMillisecondsMax, work())) === 'late') throw new Wrong('no end in sight');
     say(`ok ${name}`);
   } catch (error) {
-    say(`FAIL ${name}: ${error instanceof Wrong ? error.message : (error.stack ?? error)}`);
+    say(`FAIL ${name}: ${why(error)}`);
   }
 }
 
@@ -339,13 +348,13 @@ async function oneSession(c) {
   if (transportName === 'http') await run('JSON when quick, SSE when slow', () => answerKinds(c));
 }
 
-process.on('unhandledRejection', (error) => say(`FAIL unhandled rejection: ${error?.stack ?? error}`));
+process.on('unhandledRejection', (error) => say(`FAIL unhandled rejection: ${why(error)}`));
 
 try {
   await connected(oneSession);
   say('ok connecting and leaving');
 } catch (error) {
-  say(`FAIL connecting and leaving: ${error.stack ?? error}`);
+  say(`FAIL connecting and leaving: ${why(error)}`);
 }
 if (transportName === 'http') {
   await run('a closed client ends its session', sessionEnds);
