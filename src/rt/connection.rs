@@ -437,7 +437,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Takes the deadline back when a write ends, in whatever way: whoever shares it must not inherit it.
+/// Takes the deadline back however a write ends: who shares it must not inherit it.
 struct Armed<'a>(&'a Deadline);
 
 impl Drop for Armed<'_> {
