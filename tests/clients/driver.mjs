@@ -188,7 +188,9 @@ async function toolList(c) {
   check(same(schema.properties.sort.enum, ['newest', 'oldest']), schema);
   check(schema.properties.limit.default === 10, schema);
   check(!('source' in schema.properties), 'a constant is shown to clients');
-  const lines = named.place_order.inputSchema.properties.lines;
+  const { order } = named.place_order.inputSchema.properties;
+  check(!('channel' in order.properties), 'a constant is shown to clients');
+  const { lines } = order.properties;
   check(lines.type === 'array' && 'product' in lines.items.properties, lines);
   check(tools.every((tool) => tool.description), 'a tool without a description');
   check(named.search.annotations?.readOnlyHint === true, 'search is not marked as read-only');
@@ -206,8 +208,8 @@ const hiddenTool = (c) => fails(() => c.call(expected.hidden_tools[0], {}), inva
 
 async function largeAnswer(c) {
   const note = '0123456789abcdef'.repeat(12_000);
-  const order = { customer: { name: 'A' }, lines: [{ product: 'p', count: 1 }], notes: [note] };
-  judge({ equals: { '/json/order/notes/0': note } }, await c.call('place_order', order));
+  const order = { customer: { full_name: 'A' }, lines: [{ product: 'p', count: 1 }], notes: [note] };
+  judge({ equals: { '/json/order/notes/0': note } }, await c.call('place_order', { order }));
 }
 
 async function parallelCalls(c) {

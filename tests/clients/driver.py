@@ -182,7 +182,9 @@ async def tool_list(c):
     assert schema["properties"]["sort"]["enum"] == ["newest", "oldest"], schema
     assert schema["properties"]["limit"]["default"] == 10, schema
     assert "source" not in schema["properties"], "a constant is shown to clients"
-    lines = tools["place_order"]["inputSchema"]["properties"]["lines"]
+    order = tools["place_order"]["inputSchema"]["properties"]["order"]
+    assert "channel" not in order["properties"], "a constant is shown to clients"
+    lines = order["properties"]["lines"]
     assert lines["type"] == "array" and "product" in lines["items"]["properties"], lines
     assert all(tool.get("description") for tool in tools.values())
     assert tools["search"]["annotations"]["readOnlyHint"] is True
@@ -218,8 +220,8 @@ async def hidden_tool(c):
 
 async def large_answer(c):
     note = "0123456789abcdef" * 12_000
-    order = {"customer": {"name": "A"}, "lines": [{"product": "p", "count": 1}], "notes": [note]}
-    result = await c.call("place_order", order)
+    order = {"customer": {"full_name": "A"}, "lines": [{"product": "p", "count": 1}], "notes": [note]}
+    result = await c.call("place_order", {"order": order})
     judge({"equals": {"/json/order/notes/0": note}}, result)
 
 
