@@ -24,7 +24,7 @@ use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
 use crate::rt::{self, ClientTls, ConnectTarget, Resolver, WorkerPool};
 use crate::settings;
-use crate::telemetry::{CoreMetrics, DownstreamLabel};
+use crate::telemetry::{CoreMetrics, DownstreamLabel, ExecutionId};
 
 use super::answer::Head;
 use super::call::{Call, asked, host_name, problem_of, redirect, rest_parts};
@@ -46,7 +46,7 @@ const TRUSTS_MAX: usize = 256;
 #[derive(Debug, Clone, Copy)]
 pub struct CallEnvironment<'a> {
     /// For the log.
-    pub execution_id: &'a str,
+    pub execution_id: ExecutionId,
     /// Sent as `X-Correlation-Id` where the connection has none of its own.
     pub correlation_id: Option<&'a str>,
     /// What is left of the caller's own time.
@@ -145,7 +145,7 @@ impl RestCaller {
         tally.end(label_of(&outcome));
         if let Err(error) = &outcome {
             tracing::info!(
-                execution_id = environment.execution_id,
+                execution_id = %environment.execution_id,
                 connection = connection.id.as_str(),
                 detail = error.detail(),
                 "downstream call failed: {error}"

@@ -1,6 +1,6 @@
 //! Batches: arrays of messages, which one revision has.
 
-use super::Revision;
+use super::{Method, Revision};
 use crate::rpc::{Incoming, Message, RpcError};
 
 /// Whether these messages may come together in `revision` (negotiated, declared or assumed). An
@@ -15,7 +15,6 @@ pub fn check_batch(incoming: &Incoming<'_>, revision: Revision) -> Result<(), Rp
             "batches exist in protocol revision 2025-03-26 only; send one message a request",
         ));
     }
-    let initializes = |entry: &Result<Message<'_>, RpcError>| matches!(entry, Ok(Message::Request { method, .. }) if method == "initialize");
     if entries.iter().any(initializes) && !entries.iter().all(initializes) {
         return Err(RpcError::invalid_request(
             "`initialize` comes alone, or in a batch of initializations only",
@@ -32,6 +31,13 @@ pub fn expects_answer(incoming: &Incoming<'_>) -> bool {
         Incoming::Batch(entries) => {
             entries.iter().any(|entry| entry.as_ref().map_or(true, is_request))
         }
+    }
+}
+
+fn initializes(entry: &Result<Message<'_>, RpcError>) -> bool {
+    match entry {
+        Ok(Message::Request { method, .. }) => method == Method::Initialize.name(),
+        _ => false,
     }
 }
 

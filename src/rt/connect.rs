@@ -104,13 +104,15 @@ pub async fn connect(
             .await
             .map_err(|source| ConnectError::Connect { host: host(), source })
     };
-    let mut connection =
-        timeout(within, open).await.map_err(|_| ConnectError::TimedOut { host: host() })??;
+    let mut connection = Box::pin(timeout(within, open))
+        .await
+        .map_err(|_| ConnectError::TimedOut { host: host() })??;
     let Some(tls) = target.tls else { return Ok(connection) };
     let failed = |reason: String| ConnectError::Tls { host: host(), reason };
     let session = tls.session(without_brackets(target.host)).map_err(failed)?;
     let left = until.saturating_duration_since(Instant::now());
-    match tls_session::handshake(&mut connection, session, left).await {
+    // Boxed, like the attempts: the caller's future holds a pointer while it waits for a server.
+    match Box::pin(tls_session::handshake(&mut connection, session, left)).await {
         Ok(()) => Ok(connection),
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
             Err(ConnectError::TimedOut { host: host() })

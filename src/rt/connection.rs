@@ -55,7 +55,9 @@ impl Connection {
         let descriptor = stream.as_raw_fd();
         let (read, write) = stream.into_split();
         let half = WriteHalf::Tcp { half: write, descriptor };
-        Self { reader: Reader::new(read), writer: Writer::new(half), peer: Peer::Ip(peer) }
+        // An IPv4 client of a listener on `::` is named as what it is.
+        let peer = Peer::Ip(SocketAddr::new(peer.ip().to_canonical(), peer.port()));
+        Self { reader: Reader::new(read), writer: Writer::new(half), peer }
     }
 
     pub(super) fn unix(stream: UnixStream) -> Self {
@@ -247,7 +249,7 @@ impl SocketReader {
                     .map(|()| Err(io::ErrorKind::TimedOut.into()));
             };
             self.in_flight = false;
-            self.ready_in_a_row += 1;
+            self.ready_in_a_row = self.ready_in_a_row.saturating_add(1);
             match outcome {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => self.spare = received,
                 Err(error) => return Poll::Ready(Err(error)),
@@ -414,11 +416,12 @@ impl Writer {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         self.broken = true;
+        let armed = Armed(deadline);
         let outcome = match &mut self.half {
             WriteHalf::Tcp { half, .. } => write_to_end(half, buf, deadline, within).await,
             WriteHalf::Unix(half) => write_to_end(half, buf, deadline, within).await,
         };
-        deadline.clear();
+        drop(armed);
         self.broken = outcome.is_err();
         outcome
     }
@@ -431,6 +434,15 @@ impl fmt::Debug for Writer {
             .field("broken", &self.broken)
             .field("tls", &self.session.is_some())
             .finish_non_exhaustive()
+    }
+}
+
+/// Takes the deadline back however a write ends: who shares it must not inherit it.
+struct Armed<'a>(&'a Deadline);
+
+impl Drop for Armed<'_> {
+    fn drop(&mut self) {
+        self.0.clear();
     }
 }
 

@@ -62,6 +62,10 @@ enum ListeningSocket {
     Unix(UnixListener),
 }
 
+/// How often, and how long apart, a port is tried that another process seems to have.
+const FREE_TRIES: u32 = 20;
+const FREE_PAUSE: Duration = Duration::from_millis(50);
+
 impl BoundListener {
     /// Binds and listens. TCP ports may be bound once by each core; the kernel spreads the clients.
     /// A Unix socket has mode 0600 and takes the place of a socket file that nobody serves.
@@ -77,6 +81,37 @@ impl BoundListener {
         };
         bound.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+        })
+    }
+
+    /// Makes sure that no other process listens on `address`. [`Self::bind`] alone would not notice:
+    /// ports that are shared between cores can be shared between processes too. Waits a moment for
+    /// a process that was just killed, whose port outlives it by some milliseconds. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// `AddrInUse`, or whatever keeps this process from the address; both name it.
+    pub fn check_free(address: SocketAddr) -> io::Result<()> {
+        let mut last = Ok(());
+        for _ in 0..FREE_TRIES {
+            last = try_alone(address);
+            match &last {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    std::thread::park_timeout(FREE_PAUSE);
+                }
+                _ => break,
+            }
+        }
+        last.map_err(|error| {
+            let kind = error.kind();
+            let text = match kind {
+                io::ErrorKind::AddrInUse => format!(
+                    "cannot listen on {address}: another process does; stop it or choose another \
+                     port"
+                ),
+                _ => format!("cannot listen on {address}: {error}"),
+            };
+            io::Error::new(kind, text)
         })
     }
 
@@ -211,7 +246,9 @@ where
                 return;
             }
         };
-        match tls_session::handshake(&mut connection, session, HANDSHAKE_WITHIN).await {
+        // Boxed, so that its size is not part of the task for the life of the connection.
+        let handshake = tls_session::handshake(&mut connection, session, HANDSHAKE_WITHIN);
+        match Box::pin(handshake).await {
             Ok(()) => handler(connection).await,
             Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
         }
@@ -292,6 +329,13 @@ fn judge(error: &io::Error) -> Verdict {
         // try again. EINVAL is what setting an option on a socket that was reset says.
         _ => Verdict::Client,
     }
+}
+
+/// Binds without sharing, and lets go again.
+fn try_alone(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SockAddr::from(address))
 }
 
 fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<BoundListener> {

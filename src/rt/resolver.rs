@@ -154,19 +154,22 @@ impl fmt::Debug for Resolver {
 mod tests {
     use super::*;
 
-    fn addresses() -> Outcome {
-        Ok(Arc::from([SocketAddr::from(([127, 0, 0, 1], 80))]))
+    fn addresses() -> Arc<[SocketAddr]> {
+        Arc::from([SocketAddr::from(([127, 0, 0, 1], 80))])
     }
 
     #[test]
     fn answers_are_remembered_by_name_and_port_for_their_time() {
         let now = Instant::now();
         let mut cache = Cache::default();
-        cache.remember("a.example".into(), 80, addresses(), now);
+        cache.remember("a.example".into(), 80, Ok(addresses()), now);
         cache.remember("b.example".into(), 80, Err("no".into()), now);
-        assert_eq!(cache.find("a.example", 80, now), Some(addresses()));
+        assert_eq!(cache.find("a.example", 80, now), Some(Ok(addresses())));
         assert_eq!(cache.find("a.example", 81, now), None);
-        assert_eq!(cache.find("a.example", 80, now + Duration::from_secs(29)), Some(addresses()));
+        assert_eq!(
+            cache.find("a.example", 80, now + Duration::from_secs(29)),
+            Some(Ok(addresses()))
+        );
         assert_eq!(cache.find("a.example", 80, now + Duration::from_secs(30)), None);
         assert_eq!(
             cache.find("b.example", 80, now + Duration::from_secs(4)),
@@ -180,8 +183,8 @@ mod tests {
         let now = Instant::now();
         let mut cache = Cache::default();
         for index in 0..3 * NAMES_MAX {
-            cache.remember(format!("{index}.example").into(), 80, addresses(), now);
-            cache.remember("one.example".into(), index as u16, addresses(), now);
+            cache.remember(format!("{index}.example").into(), 80, Ok(addresses()), now);
+            cache.remember("one.example".into(), index as u16, Ok(addresses()), now);
             assert!(cache.count <= NAMES_MAX);
             assert_eq!(cache.count, cache.names.values().map(Vec::len).sum::<usize>());
         }
@@ -194,9 +197,9 @@ mod tests {
         for index in 0..NAMES_MAX - 1 {
             cache.remember(format!("{index}.example").into(), 80, Err("no".into()), now);
         }
-        cache.remember("kept.example".into(), 80, addresses(), now);
+        cache.remember("kept.example".into(), 80, Ok(addresses()), now);
         let later = now + Duration::from_secs(10);
-        cache.remember("new.example".into(), 80, addresses(), later);
+        cache.remember("new.example".into(), 80, Ok(addresses()), later);
         assert_eq!(cache.count, 2);
         assert!(cache.find("kept.example", 80, later).is_some());
     }

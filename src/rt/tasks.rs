@@ -21,6 +21,8 @@ const POLLS_BEFORE_PAUSE: u32 = 2 * POLLS_BEFORE_PROBE;
 /// A task is busy when it was polled this often since the last probe. Others go on: a busy one
 /// must not use up their turn.
 const POLLS_OF_BUSY_TASK: u32 = 16;
+/// Polls that a task is charged for stepping back: it has done as much as many short ones.
+const POLLS_OF_STEPPING_BACK: u32 = 64;
 /// A task that was not polled yet has no place in the list of wakers.
 const UNREGISTERED: usize = usize::MAX;
 
@@ -169,6 +171,7 @@ impl Share {
 /// would go before them.
 pub(super) fn after_the_others(context: &Context<'_>) {
     let first = TASKS.with(|tasks| {
+        tasks.polls.set(tasks.polls.get().saturating_add(POLLS_OF_STEPPING_BACK));
         let mut stepped_back = tasks.stepped_back.borrow_mut();
         stepped_back.push(context.waker().clone());
         stepped_back.len() == 1

@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 use super::*;
 
 mod cores;
+mod listening;
+mod messages;
+mod process;
 mod sockets;
 mod tls;
 

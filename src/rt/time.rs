@@ -1,6 +1,7 @@
 //! Waiting: sleeps, timeouts and races.
 //!
-//! For a timeout that is armed again and again, take a [`Deadline`](super::Deadline) instead.
+//! A timer is as large as 800 bytes, in the future that holds it. What waits for long, or again and
+//! again, takes a [`Deadline`](super::Deadline) instead.
 
 use std::future::Future;
 use std::time::Duration;

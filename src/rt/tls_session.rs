@@ -82,7 +82,8 @@ impl TlsSession {
         out: &mut Vec<u8>,
     ) -> io::Result<&'a [u8]> {
         let (piece, _) = plaintext.split_at(plaintext.len().min(PIECE_BYTES));
-        let taken = self.session.writer().write(piece)?;
+        // A session that failed refuses all writes, but may still have an alert to send.
+        let taken = if piece.is_empty() { 0 } else { self.session.writer().write(piece)? };
         while self.session.wants_write() {
             self.session.write_tls(out)?;
         }

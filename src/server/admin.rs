@@ -12,7 +12,6 @@ use super::{
     connection::Answer,
     core::Core,
     health,
-    message::CoreMessage,
     publication::ChangeError,
     respond::{self, Echo},
     time,
@@ -21,7 +20,6 @@ use crate::{
     catalog::{ClientApplicationId, Entities, EntityName, TenantId},
     http::{self, Method, RequestView},
     identity::{ApiKey, KEY_RANDOM_BYTES, KeyLabel, KeyRecord},
-    rpc,
     rt::{self, WorkError},
     sessions::Session,
     store::StoreState,
@@ -274,8 +272,8 @@ async fn apply(core: &Rc<Core>, bytes: &[u8]) -> Result<Value, Trouble> {
             shared.publication.apply(entities, declared.dry_run).map_err(Trouble::from)
         })
         .await??;
-    if let Some(before) = applied.before {
-        tell_clients(core, &before);
+    if let Some(before) = &applied.before {
+        core.shared.tell_clients(before);
     }
     let names = |names: &[EntityName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     Ok(json!({
@@ -286,30 +284,8 @@ async fn apply(core: &Rc<Core>, bytes: &[u8]) -> Result<Value, Trouble> {
     }))
 }
 
-/// Tells the live streams of every tenant whose tools changed.
-fn tell_clients(core: &Rc<Core>, before: &crate::catalog::Snapshot) {
-    let published = core.published();
-    let mut tenants: Vec<TenantId> =
-        published.snapshot.changed_views(before).iter().map(|view| view.tenant.clone()).collect();
-    tenants.sort();
-    tenants.dedup();
-    for tenant in tenants {
-        notify_standing(core, Some(&tenant));
-    }
-}
-
 /// Sends `notifications/tools/list_changed` to every standalone stream.
-fn notify(core: &Rc<Core>) -> Value {
-    notify_standing(core, None);
+fn notify(core: &Core) -> Value {
+    core.shared.notify_standing(None);
     json!({ "notified": true })
-}
-
-fn notify_standing(core: &Rc<Core>, tenant: Option<&TenantId>) {
-    let mut payload = Vec::new();
-    rpc::write_notification(&mut payload, "notifications/tools/list_changed", None);
-    let payload = Arc::new(payload);
-    for index in 0..core.shared.cores() {
-        let (tenant, payload) = (tenant.cloned(), payload.clone());
-        core.send(index, CoreMessage::NotifyStanding { tenant, payload });
-    }
 }

@@ -81,6 +81,7 @@ async fn requests(core: Rc<Core>, plane: Plane, mut wire: Wire) {
         match requests.poll() {
             Ok(Progress::Ready) => {
                 phase = Phase::Idle;
+                core.metrics.http_requests.increment();
                 let answer =
                     pipeline::answer(&core, plane, &mut memory, &requests.request(), &mut out)
                         .await;
@@ -175,7 +176,10 @@ async fn read(
     };
     match read {
         Ok(0) => Read::End,
-        Ok(_) => Read::More,
+        Ok(read) => {
+            core.metrics.received_bytes.add(read as u64);
+            Read::More
+        }
         Err(error) if error.kind() == std::io::ErrorKind::TimedOut && now != Phase::Idle => {
             Read::TooSlow
         }
@@ -214,6 +218,7 @@ async fn go_on(core: &Rc<Core>, answer: Answer, wire: &mut Wire, out: &mut Vec<u
 /// Writes and empties the response buffer; false when the client is gone or does not read.
 async fn write(core: &Core, wire: &mut Wire, out: &mut Vec<u8>) -> bool {
     let within = core.shared.timing.write;
+    core.metrics.sent_bytes.add(out.len() as u64);
     let (sent, back) = wire.writer.write_all(std::mem::take(out), &wire.deadline, within).await;
     if back.capacity() <= KEPT_BYTES_MAX {
         *out = back;

@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     rc::Rc,
     sync::Arc,
 };
@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) write_behind: WriteBehind,
     calls: RefCell<HashMap<u64, Rc<Notify>>>,
     next_call: Cell<u64>,
+    /// Outlets of other cores that a frame could not be delivered to.
+    broken: RefCell<HashSet<OutletId>>,
     published: RefCell<Rc<Published>>,
 }
 
@@ -84,6 +86,7 @@ impl Core {
             write_behind,
             calls: RefCell::default(),
             next_call: Cell::new(0),
+            broken: RefCell::default(),
             published: RefCell::new(Rc::new(shared.published())),
             shared,
         })
@@ -210,17 +213,24 @@ impl Core {
             return self.handle(message);
         }
         self.metrics.cross_core_hops.increment();
-        if let Err(undelivered) = self.shared.send(core, message) {
+        if let Err(message) = self.shared.send(core, message) {
             self.metrics.messages_undelivered.increment();
-            self.give_up(undelivered);
+            tracing::warn!(core, "a core's inbox is full; a message was dropped");
+            if let CoreMessage::Deliver { outlet, .. } | CoreMessage::FinishOutlet { outlet } =
+                message
+            {
+                self.broken.borrow_mut().insert(outlet);
+            }
         }
     }
 
-    /// What could not be delivered must not be lost silently: a client that misses a frame loses
-    /// its connection, and gets the frame from the window when it resumes.
-    fn give_up(self: &Rc<Self>, message: CoreMessage) {
-        tracing::warn!(core = self.index, "another core's inbox is full; a message was dropped");
-        drop(message);
+    /// A client that missed a frame must not go on as if it had not: its connection is dropped as
+    /// soon as its core hears of it, and the frame comes from the window when it resumes.
+    pub(crate) fn drop_broken_outlets(&self) {
+        self.broken.borrow_mut().retain(|outlet| {
+            let message = CoreMessage::DropOutlet { outlet: *outlet };
+            self.shared.send(outlet::core_of(*outlet), message).is_err()
+        });
     }
 
     /// Does what a message asks.

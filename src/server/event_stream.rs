@@ -193,6 +193,6 @@ async fn answer_probes(core: &Core, stream: &EventStream, wire: &mut Wire) {
         waited += PROBE_STEP;
     }
     for probe in probes {
-        probe.send(alive);
+        let _ = probe.send(alive);
     }
 }

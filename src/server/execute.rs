@@ -255,9 +255,9 @@ struct RestCall {
 impl RestCall {
     async fn run(self) -> Outcome {
         let core = &self.core;
-        let execution_id = core.next_execution_id().to_string();
+        let execution_id = core.next_execution_id();
         let environment = CallEnvironment {
-            execution_id: &execution_id,
+            execution_id,
             correlation_id: self.correlation.as_deref(),
             time_left: None,
         };
@@ -267,7 +267,7 @@ impl RestCall {
             Some(registration) => match rt::race(call, registration.cancelled()).await {
                 Either::Left(called) => called,
                 Either::Right(()) => {
-                    tracing::debug!(execution_id, "call cancelled by the client");
+                    tracing::debug!(%execution_id, "call cancelled by the client");
                     let (method, outcome) = (MethodLabel::ToolsCall, OutcomeLabel::Cancelled);
                     core.metrics.request(method, outcome, self.started.elapsed());
                     return Outcome::Cancelled(self.id);

@@ -27,6 +27,7 @@ pub(crate) async fn run(core: Rc<Core>) {
     loop {
         rt::sleep(TICK).await;
         expire_streams(&core);
+        core.drop_broken_outlets();
         core.write_behind.expire(core.clock.now_ms());
         sweep_sessions(&core, tick % SWEEP_TICKS);
         tick += 1;
@@ -39,6 +40,7 @@ fn expire_streams(core: &Rc<Core>) {
         let expired = streams.expire(core.clock.now_ms());
         (expired, streams.retained_bytes())
     };
+    core.metrics.connections_open.set(i64::try_from(core.connections.open()).unwrap_or(i64::MAX));
     core.metrics.retained_bytes.set(i64::try_from(retained).unwrap_or(i64::MAX));
     for stream in expired {
         if let Some(session) = core.shared.sessions.peek(stream.session) {

@@ -38,6 +38,7 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
     if !event_stream {
         return Err(Refusal::NotAcceptable { needed: "text/event-stream" });
     }
+    streamable::check_streams(request)?;
     let introduction = Introduction {
         // Until `initialize` says otherwise.
         revision: Revision::V20241105,

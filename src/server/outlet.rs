@@ -111,7 +111,7 @@ impl Outlet {
             self.probes.borrow_mut().push(answer);
             self.wake.notify();
         } else {
-            answer.send(false);
+            let _ = answer.send(false);
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) enum Refusal {
     ForeignHost,
     /// The client accepts neither of the two kinds of answer, or not the one needed here.
     NotAcceptable { needed: &'static str },
+    /// An event stream was asked for over HTTP/1.0.
+    StreamsNeedHttp11,
     /// The body is declared to be something other than JSON.
     UnsupportedMediaType,
     /// `MCP-Protocol-Version` names a revision this server does not speak.
@@ -62,6 +64,7 @@ impl Refusal {
             Self::Unauthenticated(refusal) => refusal.status(),
             Self::NotAcceptable { .. } => 406,
             Self::UnsupportedMediaType => 415,
+            Self::StreamsNeedHttp11 => 505,
             Self::UnsupportedRevision { .. } | Self::SessionRequired | Self::Message(_) => 400,
             Self::StreamTaken => 409,
             Self::TooManySessions { .. } => 429,
@@ -102,6 +105,7 @@ impl Refusal {
                 code::SERVER,
                 format!("Not acceptable: the Accept header must allow {needed}.").into(),
             ),
+            Self::StreamsNeedHttp11 => (code::SERVER, "Event streams need HTTP/1.1.".into()),
             Self::UnsupportedMediaType => {
                 (code::SERVER, "The body must be JSON: Content-Type: application/json.".into())
             }
@@ -155,6 +159,7 @@ impl Refusal {
             Self::ForeignHost => "foreign_host",
             Self::Unauthenticated(_) => "unauthenticated",
             Self::NotAcceptable { .. } => "not_acceptable",
+            Self::StreamsNeedHttp11 => "streams_need_http_11",
             Self::UnsupportedMediaType => "unsupported_media_type",
             Self::UnsupportedRevision { .. } => "unsupported_revision",
             Self::SessionRequired => "session_required",

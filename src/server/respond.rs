@@ -41,7 +41,9 @@ impl Echo {
             })
             .map(Box::from);
         let head = request.method() == Method::Head;
-        Self { origin: None, correlation, keep_alive: request.keep_alive(), head }
+        // A kept HTTP/1.0 connection would need more than these answers say.
+        let keep_alive = request.keep_alive() && !request.is_http_10();
+        Self { origin: None, correlation, keep_alive, head }
     }
 
     /// The request's origin may call.

@@ -1,6 +1,7 @@
 //! What all cores share: nothing else is shared between them.
 
 use std::{
+    collections::BTreeSet,
     net::SocketAddr,
     sync::{Arc, atomic::AtomicU64},
     time::{Duration, Instant},
@@ -12,8 +13,9 @@ use super::{
     publication::{Publication, Published},
 };
 use crate::{
+    catalog::{Snapshot, TenantId},
     http::Limits,
-    mcp::ServerInfo,
+    mcp::{self, ServerInfo},
     rt::{InboxSender, Undelivered, WorkerPool},
     sessions::{SessionIds, SessionTable},
     settings::Settings,
@@ -140,6 +142,30 @@ impl Shared {
 
     pub(crate) fn cores(&self) -> usize {
         self.inboxes.len()
+    }
+
+    /// Tells the live streams of every tenant whose tools differ from `before`.
+    pub(crate) fn tell_clients(&self, before: &Snapshot) {
+        let published = self.publication.current();
+        let changed = published.snapshot.changed_views(before);
+        let tenants: BTreeSet<TenantId> = changed.iter().map(|view| view.tenant.clone()).collect();
+        for tenant in tenants {
+            self.notify_standing(Some(&tenant));
+        }
+    }
+
+    /// Sends `notifications/tools/list_changed` to the standalone streams of a tenant, or of all.
+    pub(crate) fn notify_standing(&self, tenant: Option<&TenantId>) {
+        let payload = Arc::new(mcp::TOOLS_LIST_CHANGED.to_vec());
+        for core in 0..self.cores() {
+            let (tenant, payload) = (tenant.cloned(), payload.clone());
+            if self.send(core, CoreMessage::NotifyStanding { tenant, payload }).is_err() {
+                tracing::warn!(
+                    core,
+                    "a core's inbox is full; its clients are not told of a change"
+                );
+            }
+        }
     }
 
     /// Puts a message into a core's inbox; gives it back when the inbox is full or closed.

@@ -100,6 +100,7 @@ pub struct Running {
     shared: Arc<Shared>,
     cores: Cores,
     admin_socket: PathBuf,
+    tls: Option<ServerTls>,
     _logging: LogGuard,
 }
 
@@ -149,12 +150,12 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         settings,
     }));
     let admin_socket = shared.settings.admin_socket();
-    let cores = start_cores(&shared, processors, tls, streams, listeners, receivers)?;
+    let cores = start_cores(&shared, processors, tls.clone(), streams, listeners, receivers)?;
     watch_cores(&shared).map_err(StartError::Cores)?;
     let address = shared.runtime_address;
     tracing::info!(%address, cores = count, boot = shared.boot, "serving");
     service_manager::ready(&format!("serving on {address}"));
-    Ok(Running { shared, cores, admin_socket, _logging: logging })
+    Ok(Running { shared, cores, admin_socket, tls, _logging: logging })
 }
 
 impl Running {
@@ -185,6 +186,9 @@ impl Running {
     /// A core that ended badly, or rows the store could not keep.
     pub fn run(self, mut signals: Signals) -> Result<(), StartError> {
         while signals.wait() == Signal::Reload {
+            if let Some(Err(error)) = self.tls.as_ref().map(ServerTls::reload) {
+                tracing::error!("the old certificate stays: {error}");
+            }
             reload(&self.shared);
         }
         tracing::info!("stopping");
@@ -210,7 +214,12 @@ fn reload(shared: &Shared) {
         Err(error) => return tracing::error!("reload changed nothing: {error}"),
     };
     match shared.publication.apply(declared, false) {
-        Ok(applied) => tracing::info!(version = applied.version, "catalog read again"),
+        Ok(applied) => {
+            if let Some(before) = &applied.before {
+                shared.tell_clients(before);
+            }
+            tracing::info!(version = applied.version, "catalog read again");
+        }
         Err(error) => tracing::error!("reload changed nothing: {error}"),
     }
 }
@@ -275,12 +284,14 @@ impl Listeners {
             admin.push(BoundListener::bind(&socket, listen.backlog).map_err(StartError::Listen)?);
         }
         if let Some(address) = listen.admin_address {
+            BoundListener::check_free(address).map_err(StartError::Listen)?;
             let address = ListenAddress::Tcp(address);
             admin.push(BoundListener::bind(&address, listen.backlog).map_err(StartError::Listen)?);
         }
         let (first, inherited) = if let Some((_, listener)) = inherited.into_iter().next() {
             (listener, true)
         } else {
+            BoundListener::check_free(listen.runtime).map_err(StartError::Listen)?;
             let address = ListenAddress::Tcp(listen.runtime);
             (BoundListener::bind(&address, listen.backlog).map_err(StartError::Listen)?, false)
         };

@@ -137,7 +137,8 @@ fn answer_kind(core: &Core, request: &RequestView<'_>) -> Result<AnswerKind, Ref
     if mcp.strict_accept && !(json && event_stream && !absent_or_any) {
         return Err(Refusal::NotAcceptable { needed: "application/json and text/event-stream" });
     }
-    match (json, event_stream && mcp.sse.enabled) {
+    // HTTP/1.0 has no chunks, so no stream that can be told from one that broke off.
+    match (json, event_stream && mcp.sse.enabled && !request.is_http_10()) {
         (true, _) if absent_or_any => Ok(AnswerKind::Json),
         (true, true) => Ok(AnswerKind::Either),
         (true, false) => Ok(AnswerKind::Json),
@@ -148,6 +149,11 @@ fn answer_kind(core: &Core, request: &RequestView<'_>) -> Result<AnswerKind, Ref
     }
 }
 
+/// HTTP/1.0 has no chunks to carry a stream with an end.
+pub(crate) fn check_streams(request: &RequestView<'_>) -> Result<(), Refusal> {
+    if request.is_http_10() { Err(Refusal::StreamsNeedHttp11) } else { Ok(()) }
+}
+
 /// Answers a GET: the standalone stream of a session, or the rest of a stream that broke off.
 pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
     let request = admission.request;
@@ -155,6 +161,7 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
     if !event_stream || absent_or_any {
         return Err(Refusal::NotAcceptable { needed: "text/event-stream" });
     }
+    check_streams(request)?;
     revision_header(request)?;
     let session = session::named(&mut admission).await?;
     let Admission { core, view, echo, out, .. } = admission;

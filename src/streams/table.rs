@@ -99,6 +99,8 @@ pub struct StreamTable {
     pub(super) streams: HashMap<StreamId, Stream, BuildHasherDefault<IdHasher>>,
     /// Finished streams, oldest first; may name streams that are gone.
     pub(super) finished: VecDeque<StreamId>,
+    /// Standing streams without a connection and since when, oldest first; may name others.
+    waiting: VecDeque<(StreamId, u64)>,
     /// Events of all windows, oldest first; may name events that are gone.
     pub(super) order: VecDeque<OrderedEvent>,
     events: usize,
@@ -122,6 +124,7 @@ impl StreamTable {
             limits,
             streams: HashMap::default(),
             finished: VecDeque::new(),
+            waiting: VecDeque::new(),
             order: VecDeque::new(),
             events: 0,
             retained_bytes: 0,
@@ -199,10 +202,11 @@ impl StreamTable {
             Some(stream) if stream.outlet == Some(outlet) => {
                 stream.outlet = None;
                 stream.unattached_ms = now_ms;
-                true
             }
-            _ => false,
+            _ => return false,
         }
+        self.wait(id);
+        true
     }
 
     /// The stream is complete. Its window is kept for the retention time; the attached connection,
@@ -245,13 +249,14 @@ impl StreamTable {
             self.order.pop_front();
             self.change_window(event.id, |window| window.drop_before(event.position + 1));
         }
-        let lost: Vec<_> = self
-            .streams
-            .iter()
-            .filter(|(_, stream)| stream.finished_ms.is_none() && stream.is_over(&limits, now_ms))
-            .map(|(id, _)| *id)
-            .collect();
-        expired.extend(lost.into_iter().filter_map(|id| self.expire_one(id)));
+        while let Some((id, since_ms)) = self.waiting.front().copied()
+            && now_ms.saturating_sub(since_ms) > limits.window.age_ms_max
+        {
+            self.waiting.pop_front();
+            if self.streams.get(&id).is_some_and(|stream| stream.is_over(&limits, now_ms)) {
+                expired.extend(self.expire_one(id));
+            }
+        }
         if self.streams.capacity() > 1024 && self.streams.capacity() / 4 > self.streams.len() {
             self.streams.shrink_to(self.streams.len() * 2);
         }
@@ -300,6 +305,11 @@ impl StreamTable {
         self.streams.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Whether no stream is held.
     pub fn is_empty(&self) -> bool {
         self.streams.is_empty()
@@ -318,6 +328,22 @@ impl StreamTable {
     pub(super) fn insert(&mut self, id: StreamId, stream: Stream) {
         self.retained_bytes += STREAM_OVERHEAD_BYTES;
         self.streams.insert(id, stream);
+        self.wait(id);
+    }
+
+    /// A standing stream without a connection waits for one until it is over.
+    fn wait(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(&id) else { return };
+        if stream.kind != StreamKind::Standing {
+            return;
+        }
+        self.waiting.push_back((id, stream.unattached_ms));
+        if self.waiting.len() > 1024 + 2 * self.streams.len() {
+            let streams = &self.streams;
+            self.waiting.retain(|(id, since_ms)| {
+                streams.get(id).is_some_and(|stream| stream.unattached_ms == *since_ms)
+            });
+        }
     }
 
     /// Removes a stream, and says so in the journal.

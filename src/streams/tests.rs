@@ -132,6 +132,19 @@ fn time_takes_events_and_streams() {
 }
 
 #[test]
+fn a_client_that_comes_and_goes_costs_nothing() {
+    let mut table = table();
+    let id = table.open(StreamKind::Standing, ALICE, b"", 0).unwrap();
+    for now_ms in 0..5000 {
+        table.attach(id, ALICE, None, ONE, now_ms).unwrap();
+        assert!(table.detach(id, ONE, now_ms));
+        assert!(table.waiting() <= 1026);
+    }
+    assert_eq!(table.expire(14_999), []);
+    assert_eq!(table.expire(15_000).len(), 1);
+}
+
+#[test]
 fn bytes_go_oldest_finished_stream_first() {
     let mut table =
         StreamTable::new(PLACE, StreamLimits { retained_bytes_max: 4500, ..limits() }, 1);

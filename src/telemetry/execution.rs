@@ -12,6 +12,9 @@ impl ExecutionId {
     /// Length of its text.
     pub const TEXT_BYTES: usize = 36;
 
+    /// Of what runs on behalf of nobody.
+    pub const NIL: Self = Self(Uuid::nil());
+
     /// Appends its text.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut text = [0; Self::TEXT_BYTES];

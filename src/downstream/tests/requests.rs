@@ -4,9 +4,10 @@ use std::sync::mpsc::channel;
 
 use super::api::{Api, answer, json_answer};
 use super::support::{
-    ENVIRONMENT, call, caller, caller_with, failure, json, on_a_core, posting, request, tool,
-    tool_at,
+    ENVIRONMENT, call, caller, caller_with, declared, failure, json, on_a_core, posting, request,
+    tool, tool_at,
 };
+use crate::catalog::ToolKind;
 use crate::downstream::CallEnvironment;
 use crate::downstream::error::{Blame, CallError, Unreachable};
 
@@ -46,6 +47,44 @@ fn the_request_holds_what_connection_and_mapping_say_and_no_more() {
             "x-trace: 7",
         ]
     );
+}
+
+#[test]
+fn arguments_go_where_the_rules_say_and_answers_come_back_in_their_words() {
+    let (seen, requests) = channel();
+    let api = Api::start(move |_, talk| {
+        while let Some(request) = talk.request() {
+            seen.send(request).unwrap();
+            talk.say(json_answer("200 OK", "{\"order_no\":1.50}"));
+        }
+    });
+    let tool = declared(
+        &format!("http://{}/v1", api.address),
+        "",
+        r#"
+        method = "PUT"
+        path = "/orders/{id}"
+        fields = [
+            { source_field_name = "id", location = "path", required = true },
+            { source_field_name = "dry", location = "query", type = "boolean" },
+            { source_field_name = "X-Trace", exposed_field_name = "trace", location = "header" },
+            { source_field_name = "sum", exposed_field_name = "amount", type = "number" },
+        ]
+        response_fields = [
+            { source_field_name = "order_no", exposed_field_name = "number", type = "number" },
+        ]
+        "#,
+    );
+    let ToolKind::Rest { request, .. } = &tool.kind else { panic!() };
+    let text = br#"{"id":"a/b c","dry":true,"trace":"7","amount":1e6}"#;
+    let checked = crate::json::guard(text).unwrap();
+    let arguments = request.validate(Some(checked.root())).unwrap();
+    let outcome = call(&tool, &request.build(&arguments));
+    assert_eq!(outcome, json("{\"number\":1.50}"));
+    let request = requests.recv().unwrap();
+    assert!(request.starts_with("PUT /v1/orders/a%2Fb%20c?dry=true HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("\r\nX-Trace: 7\r\n"), "{request}");
+    assert!(request.ends_with("\r\n\r\n{\"sum\":1e6}"), "{request}");
 }
 
 #[test]

@@ -14,13 +14,20 @@ use crate::mcp::ToolOutcome;
 use crate::rt::{self, CoreOptions, Resolver, WorkerPool};
 use crate::settings;
 use crate::telemetry::CoreMetrics;
+use crate::telemetry::ExecutionId;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const ENVIRONMENT: CallEnvironment<'_> =
-    CallEnvironment { execution_id: "test", correlation_id: None, time_left: None };
+    CallEnvironment { execution_id: ExecutionId::NIL, correlation_id: None, time_left: None };
 
 /// A tool of kind `rest` behind a connection with these extra lines in its declaration.
 pub(super) fn tool_at(base_url: &str, connection: &str) -> Arc<CompiledTool> {
+    let anything = "method = \"GET\"\npath = \"/anything\"";
+    declared(base_url, connection, anything)
+}
+
+/// A tool with this method, path and these fields.
+pub(super) fn declared(base_url: &str, connection: &str, tool: &str) -> Arc<CompiledTool> {
     let text = format!(
         r#"
         [[tenant]]
@@ -43,8 +50,7 @@ pub(super) fn tool_at(base_url: &str, connection: &str) -> Arc<CompiledTool> {
         toolset = "shop"
         name = "anything"
         description = "Asks anything"
-        method = "GET"
-        path = "/anything"
+        {tool}
         [[assignment]]
         tenant = "acme"
         client_application = "desk"

@@ -130,7 +130,8 @@ fn a_stopped_store_has_written_everything_and_takes_nothing() {
     store.stop().unwrap();
     store.stop().unwrap();
     let batch = || put(Tree::Sessions, b"k", b"v");
-    assert!(matches!(store.write_behind(batch()), Err(StoreError::Stopped)));
+    let refused = store.write_behind(batch()).expect_err("the store is stopped");
+    assert!(matches!(refused.error, StoreError::Stopped));
     assert!(matches!(wait(store.write(batch())), Err(StoreError::Stopped)));
     assert!(matches!(store.get_blocking(Tree::Meta, b"k"), Err(StoreError::Stopped)));
     let store = open(directory.path());
