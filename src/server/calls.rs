@@ -123,7 +123,7 @@ pub(crate) enum Settled {
 
 /// With `sse_upgrade_after_ms = 0` every answer is a stream; its head waits this long for the
 /// answer, so that a quick one is a single write.
-const GATHER: Duration = Duration::from_millis(2);
+const GATHER: Duration = Duration::from_millis(20);
 /// A call answered as plain JSON runs this long before its client is watched for a disconnect.
 const WATCH_AFTER: Duration = Duration::from_millis(250);
 /// How often a client that gave a progress token hears that its call still runs.

@@ -91,7 +91,8 @@ async fn requests(core: Rc<Core>, plane: Plane, mut wire: Wire) {
                     Next::Close => return close(wire, out, &core).await,
                     Next::Stream(stream) => {
                         if write(&core, &mut wire, &mut out).await {
-                            std::mem::swap(&mut wire.pipelined, requests.buffer());
+                            // Not the buffer itself: a stream holds what it was sent, no more.
+                            wire.pipelined = requests.buffer().as_slice().to_vec();
                             rt::spawn(event_stream::run(core, plane, *stream, wire));
                         }
                         return;

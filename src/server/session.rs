@@ -135,9 +135,10 @@ pub(crate) fn open(
         now_ms,
         sessions.expires_ms(now_ms),
     );
-    core.write_behind.put_session(id.key(), &record.encode());
+    let session = sessions.insert(reservation, id.key(), record);
+    core.write_behind.session_opened(&session);
     core.metrics.sessions_opened.increment();
-    Ok((id, sessions.insert(reservation, id.key(), record)))
+    Ok((id, session))
 }
 
 /// Ends a session and everything it holds. False when somebody else had ended it already.
@@ -150,7 +151,7 @@ pub(crate) fn end(core: &Rc<Core>, key: SessionKey) -> bool {
 /// Ends the streams and calls of a session that is out of the table, and removes its row.
 pub(crate) fn release(core: &Rc<Core>, session: &Session) {
     core.metrics.sessions_ended.increment();
-    core.write_behind.remove_session(session.key());
+    core.write_behind.session_ended(session);
     for stream in session.streams() {
         core.end_stream(stream);
     }

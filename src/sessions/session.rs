@@ -23,8 +23,10 @@ pub struct Session {
     key: SessionKey,
     record: SessionRecord,
     last_seen_ms: AtomicU64,
-    /// The `last_seen_ms` of its row; 0 where no row is known to be written.
+    /// The `last_seen_ms` of its row, or of its entry in the journal; 0 where that was lost.
     stored_ms: AtomicU64,
+    /// Whether it has a row; a young session is in the journal only.
+    has_row: AtomicBool,
     /// Calls and attached streams that keep it from becoming idle.
     holds: AtomicU32,
     ended: AtomicBool,
@@ -61,6 +63,7 @@ impl Session {
         key: SessionKey,
         record: SessionRecord,
         tenant: Arc<TenantSessions>,
+        has_row: bool,
     ) -> Arc<Self> {
         let seen_ms = record.last_seen_ms;
         Arc::new(Self {
@@ -68,6 +71,7 @@ impl Session {
             record,
             last_seen_ms: AtomicU64::new(seen_ms),
             stored_ms: AtomicU64::new(seen_ms),
+            has_row: AtomicBool::new(has_row),
             holds: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             renegotiated: AtomicU8::new(0),
@@ -95,6 +99,11 @@ impl Session {
     /// Its row, as of now.
     pub fn row(&self) -> Vec<u8> {
         self.record.encode_seen(self.seen_ms())
+    }
+
+    /// Whether the store has, or was handed, a row of its own for it.
+    pub fn has_row(&self) -> bool {
+        self.has_row.load(Ordering::Relaxed)
     }
 
     /// The store did not take a row: it is due again.
@@ -211,14 +220,24 @@ impl Session {
 
     /// Whether the row is older than what is known.
     pub(super) fn is_unsaved(&self) -> bool {
-        self.stored_ms.load(Ordering::Relaxed) < self.seen_ms()
+        !self.has_row() || self.stored_ms.load(Ordering::Relaxed) < self.seen_ms()
+    }
+
+    /// Claims its first row, which one caller of several gets to write.
+    pub(super) fn claim_first_row(&self) -> bool {
+        let first = !self.has_row.swap(true, Ordering::Relaxed);
+        if first {
+            self.stored_ms.store(self.seen_ms(), Ordering::Relaxed);
+        }
+        first
     }
 
     /// Whether the row is `age_ms` behind; one caller of several gets `true` and has to write it.
     pub(super) fn claim_row(&self, age_ms: u64) -> bool {
         let stored_ms = self.stored_ms.load(Ordering::Relaxed);
         let seen_ms = self.seen_ms();
-        seen_ms.saturating_sub(stored_ms) >= age_ms
+        self.has_row()
+            && seen_ms.saturating_sub(stored_ms) >= age_ms
             && seen_ms != stored_ms
             && self
                 .stored_ms
