@@ -72,6 +72,13 @@ impl Outlet {
         Some(frame)
     }
 
+    /// Whether there is anything for the writing task to do.
+    pub(crate) fn has_work(&self) -> bool {
+        self.state.get() != OutletState::Open
+            || !self.queue.borrow().is_empty()
+            || !self.probes.borrow().is_empty()
+    }
+
     /// The number of frames waiting.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.borrow().len()
