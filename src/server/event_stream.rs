@@ -100,7 +100,11 @@ async fn pump(core: &Rc<Core>, stream: &EventStream, wire: &mut Wire) -> Ended {
             }
             Box::pin(answer_probes(core, stream, wire)).await;
         }
-        wire.deadline.set(keep_alive);
+        if keep_alive.is_zero() {
+            wire.deadline.clear();
+        } else {
+            wire.deadline.set(keep_alive);
+        }
         if reading {
             let woken = stream.outlet.woken();
             let read = wire.reader.read(&mut wire.pipelined, &wire.deadline);
