@@ -14,3 +14,7 @@
 mod harness;
 
 mod cores;
+mod keys;
+mod recovery;
+mod sessions;
+mod standing;

@@ -28,15 +28,14 @@ pub(crate) fn cancel(id: u64) -> Value {
 
 pub(crate) fn initialize(revision: &str) -> Value {
     let client = json!({ "name": "integration", "version": "1" });
-    let params =
-        json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": client });
+    let params = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": client });
     rpc(0, "initialize", params)
 }
 
 /// A client application's endpoint, with what opens it.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    address: std::net::SocketAddr,
+    pub(crate) address: std::net::SocketAddr,
     pub(crate) path: String,
     pub(crate) key: Option<String>,
     pub(crate) session: Option<String>,
@@ -201,6 +200,31 @@ impl Events {
             }
         }
         None
+    }
+
+    /// The event of the next message.
+    pub(crate) fn message_event(&mut self) -> Event {
+        loop {
+            let event = self.next().expect("the stream ended");
+            if event.data.as_ref().is_some_and(|data| !data.is_empty()) {
+                return event;
+            }
+        }
+    }
+
+    /// Whether the stream is cut off, not ended.
+    pub(crate) fn breaks_off(&mut self) -> bool {
+        loop {
+            match self.try_next() {
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(error) => {
+                    let waited = error.kind() == io::ErrorKind::WouldBlock;
+                    assert!(!waited, "the stream goes on");
+                    return true;
+                }
+            }
+        }
     }
 
     /// All messages to the stream's proper end.

@@ -7,7 +7,7 @@ mod wire;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use client::{Client, Events, call, cancel, initialize, ping, rpc};
+pub(crate) use client::{Client, Events, NEWEST, call, cancel, initialize, ping, rpc};
 pub(crate) use process::{Output, Ringway, Setup};
 pub(crate) use service::{Asked, Plan, Service, answer, json_answer};
 pub(crate) use wire::{Answer, Request, Wire};

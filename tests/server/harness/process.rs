@@ -82,11 +82,7 @@ impl Setup {
     }
 
     /// As `api`, with the lines of the connection.
-    pub(crate) fn api_with(
-        self,
-        connection: &str,
-        tools: &[(&str, &str, &str, &str)],
-    ) -> Self {
+    pub(crate) fn api_with(self, connection: &str, tools: &[(&str, &str, &str, &str)]) -> Self {
         let mut text = format!(
             "[[connection]]\ntenant = \"demo\"\nid = \"api\"\n{connection}\n\
              [[toolset]]\ntenant = \"demo\"\nid = \"api\"\nkind = \"rest\"\nconnection = \"api\"\n"
@@ -242,12 +238,8 @@ impl Ringway {
     pub(crate) fn start_as(&mut self, mut command: Command, words: &[&str]) {
         assert!(self.process.is_none(), "one process at a time");
         let before = self.log.len();
-        let mut child = command
-            .args(words)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            command.args(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         self.log.follow(child.stderr.take().unwrap());
         let line = self.log.wait(before, "serving");
         let address = line.as_deref().and_then(|line| {
@@ -284,9 +276,8 @@ impl Ringway {
 
     /// Changes a setting for the next start.
     pub(crate) fn set(&mut self, key: &str, value: impl ToString) {
-        self.settings = Setup { settings: self.settings.clone(), ..Setup::default() }
-            .set(key, value)
-            .settings;
+        self.settings =
+            Setup { settings: self.settings.clone(), ..Setup::default() }.set(key, value).settings;
     }
 
     pub(crate) fn admin_socket(&self) -> PathBuf {
@@ -347,6 +338,11 @@ impl Ringway {
     /// Waits for a line of the log.
     pub(crate) fn wait_for_log(&self, from: usize, part: &str) -> String {
         self.log.wait(from, part).unwrap_or_else(|| panic!("{part:?} was not logged"))
+    }
+
+    /// All that was logged.
+    pub(crate) fn log_text(&self) -> String {
+        self.log.text()
     }
 
     /// Runs `ringway` beside the server.
