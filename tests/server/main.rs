@@ -13,6 +13,7 @@
 
 mod harness;
 
+mod commands;
 mod cores;
 mod keys;
 mod recovery;

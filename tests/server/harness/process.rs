@@ -124,20 +124,21 @@ impl Setup {
 /// The lines of a process's standard error, as they come.
 #[derive(Debug, Default)]
 struct Log {
-    lines: Mutex<(Vec<String>, bool)>,
+    /// And how many processes still write some.
+    lines: Mutex<(Vec<String>, usize)>,
     grown: Condvar,
 }
 
 impl Log {
     fn follow(self: &Arc<Self>, from: impl std::io::Read + Send + 'static) {
-        self.lines.lock().unwrap().1 = false;
+        self.lines.lock().unwrap().1 += 1;
         let log = self.clone();
         thread::spawn(move || {
             for line in BufReader::new(from).lines().map_while(Result::ok) {
                 log.lines.lock().unwrap().0.push(line);
                 log.grown.notify_all();
             }
-            log.lines.lock().unwrap().1 = true;
+            log.lines.lock().unwrap().1 -= 1;
             log.grown.notify_all();
         });
     }
@@ -150,7 +151,7 @@ impl Log {
             if let Some(line) = lines.0.iter().skip(from).find(|line| line.contains(part)) {
                 return Some(line.clone());
             }
-            if lines.1 || begin.elapsed() > PATIENCE {
+            if lines.1 == 0 || begin.elapsed() > PATIENCE {
                 return None;
             }
             lines = self.grown.wait_timeout(lines, Duration::from_millis(500)).unwrap().0;
