@@ -17,5 +17,6 @@ mod commands;
 mod cores;
 mod keys;
 mod recovery;
+mod rest;
 mod sessions;
 mod standing;
