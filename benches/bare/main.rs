@@ -17,6 +17,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The allocator of the `ringway` binary: the comparison is of servers, not of allocators.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const WITHIN: Duration = Duration::from_secs(30);
 const BUFFER_BYTES: usize = 4096;
 const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\

@@ -26,6 +26,22 @@ pub enum ToolOutcome {
     },
 }
 
+impl ToolOutcome {
+    /// The same outcome with structured content, which a tool with an output schema owes its
+    /// clients even where the API answered in plain text or with nothing.
+    pub fn structured(self) -> Self {
+        match self {
+            Self::Success { structured_json: None, text } => {
+                let mut json = b"{\"result\":".to_vec();
+                json::write_string(&mut json, text.as_deref().unwrap_or_default());
+                json.push(b'}');
+                Self::Success { structured_json: Some(json), text }
+            }
+            other => other,
+        }
+    }
+}
+
 /// The answer to `tools/call`.
 ///
 /// Arguments that do not fit are a result for the model from 2025-11-25 on, and a protocol error

@@ -277,6 +277,7 @@ impl RestCall {
         // What went wrong on the way is for the model to read, as an API's refusal is.
         let outcome =
             called.unwrap_or_else(|error| ToolOutcome::Failure { text: error.to_string() });
+        let outcome = if self.tool.has_output_schema { outcome.structured() } else { outcome };
         Outcome::Reply(shaped(core, &outcome, self.revision, self.id, self.started))
     }
 }

@@ -85,7 +85,9 @@ async fn endpoint_answer(
     match endpoint.transport {
         Transport::Streamable => match request.method() {
             Method::Post => streamable::post(admission).await,
-            Method::Get => streamable::get(admission).await,
+            Method::Get if core.shared.settings.runtime.mcp.sse.enabled => {
+                streamable::get(admission).await
+            }
             Method::Delete => streamable::delete(admission).await,
             Method::Head => {
                 respond::empty(core, admission.out, echo, 204);

@@ -69,7 +69,7 @@ class Httpbin:
         python = ENVIRONMENT / "httpbin" / "bin" / "python"
         command = [python, "-m", "gunicorn", "httpbin:app", "--bind", "127.0.0.1:0"]
         command += ["--worker-class", "gthread", "--workers", "1", "--threads", "64"]
-        command += ["--keep-alive", "30", "--graceful-timeout", "1"]
+        command += ["--keep-alive", "30", "--graceful-timeout", "1", "--no-control-socket"]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace",
