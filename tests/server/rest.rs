@@ -4,9 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Client, NEWEST, Plan, Request, Service, Setup, answer, call, json_answer,
-};
+use crate::harness::{Client, NEWEST, Plan, Request, Service, Setup, answer, call, json_answer};
 
 const HOLD: (&str, &str, &str, &str) = ("hold", "GET", "/hold", "");
 const EVERYWHERE: (&str, &str, &str, &str) = (
@@ -42,7 +40,7 @@ fn arguments_are_placed_where_the_rules_say() {
         "shop": "a/b ü?", "filter_state": "new & old", "tags": ["x", "y z"], "label": "top",
         "visitor": "v1", "item": { "price": 12.50, "parts": [{ "number": "1" }, { "number": "2" }] },
     });
-    let result = open(&server).post(&call(1, "everywhere", given)).result();
+    let result = open(&server).called("everywhere", given);
     assert_ne!(result["isError"], true, "{result}");
     let asked = service.asked();
     assert_eq!(asked.method, "PUT");
@@ -73,7 +71,7 @@ fn no_argument_breaks_out_of_its_place() {
     ] {
         let mut given = json!({ "shop": "s", "item": { "price": 1 } });
         given[field] = json!(value);
-        let result = client.post(&call(1, "everywhere", given)).result();
+        let result = client.called("everywhere", given);
         if result["isError"] == true {
             assert!(error_text(&result).contains(field), "{value:?}: {result}");
             assert!(service.is_quiet(), "{value:?} was sent");
@@ -92,7 +90,8 @@ fn invalid_arguments_are_named_and_nothing_is_sent() {
     let server = Setup::new().api(&service.base(), &[EVERYWHERE]).start();
     let client = open(&server);
     let table = [
-        (json!({ "shop": "s" }), "price"),
+        (json!({ "shop": "s" }), "item"),
+        (json!({ "shop": "s", "item": {} }), "price"),
         (json!({ "item": { "price": 1 } }), "shop"),
         (json!({ "shop": "s", "item": { "price": "much" } }), "price"),
         (json!({ "shop": "s", "item": { "price": 1 }, "tags": [1] }), "tags"),
@@ -117,7 +116,7 @@ fn a_client_without_a_session_takes_its_call_with_it() {
     let server = Setup::new().api(&service.base(), &[HOLD]).start();
     let client = open(&server);
     // As an event stream, and as JSON that is not there yet.
-    let mut stream = client.post_stream(&call(1, "hold", json!({})));
+    let stream = client.post_stream(&call(1, "hold", json!({})));
     assert_eq!(service.asked().target, "/hold");
     drop(stream.into_wire());
     service.closed();
@@ -129,8 +128,7 @@ fn a_client_without_a_session_takes_its_call_with_it() {
     service.closed();
     // And the server goes on.
     service.release();
-    stream = client.post_stream(&call(3, "hold", json!({})));
-    let _ = stream;
+    assert_ne!(client.called("hold", json!({}))["isError"], true);
 }
 
 #[test]
@@ -161,7 +159,7 @@ fn an_open_call_without_a_token_hears_no_progress_and_others_are_served() {
     let duplicate = client.post(&call(1, "hold", json!({})));
     assert!(duplicate.text().contains("still running"), "{}", duplicate.text());
     for number in 2..20 {
-        let result = client.post(&call(number, "quick", json!({}))).result();
+        let result = client.reply(&call(number, "quick", json!({})))["result"].clone();
         assert_eq!(result["structuredContent"]["target"], "/quick");
     }
     service.release();
@@ -183,8 +181,10 @@ fn time_limits_are_told_by_what_was_waited_for() {
         ("stalls", "GET", "/stalls", ""),
         ("limited", "GET", "/limited", "total_timeout_ms = 200"),
     ];
-    let connection =
-        format!("base_url = \"{}\"\nheaders_timeout_ms = 300\ntotal_timeout_ms = 600", service.base());
+    let connection = format!(
+        "base_url = \"{}\"\nheaders_timeout_ms = 300\ntotal_timeout_ms = 600",
+        service.base()
+    );
     let server = Setup::new().api_with(&connection, &tools).start();
     let client = open(&server);
     for (tool, part) in [
@@ -192,11 +192,12 @@ fn time_limits_are_told_by_what_was_waited_for() {
         ("stalls", "finish its answer within 600 ms"),
         ("limited", "within 200 ms"),
     ] {
-        let answer = client.send(
-            &Request::new("POST", &client.path)
-                .header("Accept", "application/json")
-                .json(&call(1, tool, json!({}))),
-        );
+        let answer =
+            client.send(
+                &Request::new("POST", &client.path)
+                    .header("Accept", "application/json")
+                    .json(&call(1, tool, json!({}))),
+            );
         let result = answer.result();
         assert!(error_text(&result).contains(part), "{tool}: {result}");
         service.closed();
@@ -214,11 +215,11 @@ fn redirects_are_told_and_not_followed() {
     let tools = [("moved", "GET", "/moved", ""), ("within", "GET", "/within", "")];
     let server = Setup::new().api(&service.base(), &tools).start();
     let client = open(&server);
-    let result = client.post(&call(1, "moved", json!({}))).result();
+    let result = client.called("moved", json!({}));
     let text = error_text(&result);
     assert!(text.contains("302") && text.contains(&other.base()), "{text}");
     assert!(!text.contains("s3cr3t"), "{text}");
-    let result = client.post(&call(1, "within", json!({}))).result();
+    let result = client.called("within", json!({}));
     assert!(error_text(&result).contains("not followed"), "{result}");
     assert!(other.is_quiet(), "the redirect was followed");
 }
@@ -232,7 +233,7 @@ fn blocked_networks_are_never_reached() {
             .set("downstream.blocked_networks", "127.0.0.0/8,::1/128")
             .api(&format!("http://{host}:{}", service.port()), &tools)
             .start();
-        let result = open(&server).post(&call(1, "find", json!({}))).result();
+        let result = open(&server).called("find", json!({}));
         let text = error_text(&result);
         assert!(text.contains("blocked network"), "{text}");
         assert!(!text.contains("127.0.0.1"), "an address is told: {text}");
@@ -245,7 +246,8 @@ fn bombs_and_floods_end_as_errors() {
     let service = Service::start(|asked| {
         Plan::Answer(match &*asked.target {
             "/bomb" => {
-                let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+                let mut gzip =
+                    flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
                 for _ in 0..64 {
                     gzip.write_all(&[b' '; 1 << 20]).unwrap();
                 }
@@ -269,7 +271,7 @@ fn bombs_and_floods_end_as_errors() {
     let server = Setup::new().api(&service.base(), &declared).start();
     let client = open(&server);
     for tool in tools {
-        let result = client.post(&call(1, tool, json!({}))).result();
+        let result = client.called(tool, json!({}));
         assert!(error_text(&result).contains("\"api\""), "{tool}: {result}");
     }
     let status = server.admin("GET", "/status", None).expect(200).json();
@@ -298,17 +300,17 @@ fn what_declares_an_output_schema_always_has_structured_content() {
     let server = Setup::new().api(&service.base(), &tools).start();
     let client = open(&server).in_session(NEWEST);
     for name in names {
-        let result = client.post(&call(1, name, json!({}))).result();
+        let result = client.called(name, json!({}));
         assert_ne!(result["isError"], true, "{name}: {result}");
         assert!(result["structuredContent"].is_object(), "{name}: {result}");
         assert!(!result["content"].as_array().unwrap().is_empty(), "{name}: {result}");
     }
-    let result = client.post(&call(1, "object", json!({}))).result();
+    let result = client.called("object", json!({}));
     assert_eq!(result["structuredContent"]["name"], "Rex");
     let text = result["content"][0]["text"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), result["structuredContent"]);
     // Revisions without structured content get none.
-    let older = client.in_session("2025-03-26").post(&call(1, "object", json!({}))).result();
+    let older = client.in_session("2025-03-26").called("object", json!({}));
     assert!(older.get("structuredContent").is_none(), "{older}");
 }
 
@@ -341,7 +343,7 @@ fn failures_of_the_api_are_for_the_model_to_read() {
         ("denied", &["401", "\"api\"", "refused"]),
         ("broken", &["500", "oops"]),
     ] {
-        let result = open(&server).post(&call(1, name, json!({}))).result();
+        let result = open(&server).called(name, json!({}));
         let text = error_text(&result);
         for part in parts {
             assert!(text.contains(part), "no {part} in {text}");
@@ -364,10 +366,11 @@ fn a_connection_the_api_closed_while_idle_is_not_a_failure() {
             let _ = socket.write_all(&json_answer("{\"ok\":true}"));
         }
     });
-    let server = Setup::new().set("runtime.cores", 1).api(&base, &[("find", "GET", "/", "")]).start();
-    let client = open(&server);
+    let server =
+        Setup::new().set("runtime.cores", 1).api(&base, &[("find", "GET", "/", "")]).start();
+    let client = open(&server).in_session(NEWEST);
     for _ in 0..50 {
-        let result = client.post(&call(1, "find", json!({}))).result();
+        let result = client.called("find", json!({}));
         assert_eq!(result["structuredContent"]["ok"], true, "{result}");
     }
 }
@@ -375,12 +378,10 @@ fn a_connection_the_api_closed_while_idle_is_not_a_failure() {
 #[test]
 fn an_api_that_is_not_there_is_a_clear_error() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let server =
-        Setup::new().api(&format!("http://{gone}"), &[("find", "GET", "/", "")]).start();
-    let result = open(&server).post(&call(1, "find", json!({}))).result();
+    let server = Setup::new().api(&format!("http://{gone}"), &[("find", "GET", "/", "")]).start();
+    let result = open(&server).called("find", json!({}));
     assert!(error_text(&result).contains("is it running?"), "{result}");
-    let server =
-        Setup::new().api("http://nowhere.invalid", &[("find", "GET", "/", "")]).start();
-    let result = open(&server).post(&call(1, "find", json!({}))).result();
+    let server = Setup::new().api("http://nowhere.invalid", &[("find", "GET", "/", "")]).start();
+    let result = open(&server).called("find", json!({}));
     assert!(error_text(&result).contains("does not resolve"), "{result}");
 }

@@ -106,6 +106,24 @@ impl Client {
         self.send(&self.message(body))
     }
 
+    /// The result of a call, whichever kind of answer it comes in.
+    pub(crate) fn called(&self, tool: &str, arguments: Value) -> Value {
+        let message = self.reply(&call(1, tool, arguments));
+        message.get("result").cloned().unwrap_or_else(|| panic!("no result: {message}"))
+    }
+
+    /// The JSON-RPC answer to a request, whichever kind of answer it comes in.
+    pub(crate) fn reply(&self, body: &Value) -> Value {
+        match Events::open(self.connect(), &self.message(body)) {
+            Ok(mut stream) => {
+                let message = stream.message().expect("an answer on the stream");
+                assert_eq!(stream.rest().len(), 0, "the stream ends with the answer");
+                message
+            }
+            Err(answer) => answer.expect(200).json(),
+        }
+    }
+
     pub(crate) fn delete(&self) -> Answer {
         self.send(&self.request("DELETE"))
     }

@@ -195,7 +195,8 @@ impl Output {
     /// Runs the command with these variables besides.
     pub(crate) fn of<S: AsRef<OsStr>>(words: &[S], settings: &[(String, String)]) -> Self {
         let mut command = command(settings);
-        let done = command.args(words).stdin(Stdio::null()).output().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let done = command.args(words).output().unwrap();
         Self {
             code: done.status.code(),
             stdout: String::from_utf8(done.stdout).unwrap(),
@@ -208,7 +209,7 @@ impl Output {
 fn command(settings: &[(String, String)]) -> Command {
     let mut command = Command::new(BINARY);
     clean(&mut command);
-    command.envs(settings.iter().cloned());
+    command.envs(settings.iter().cloned()).stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
 
@@ -231,16 +232,25 @@ pub(crate) struct Ringway {
 
 impl Ringway {
     pub(crate) fn start(&mut self) {
-        let command = command(&self.settings);
-        self.start_as(command, &["serve"]);
+        let mut command = command(&self.settings);
+        command.arg("serve");
+        self.start_as(command);
     }
 
-    /// Starts by another command, and waits until it says that it serves.
-    pub(crate) fn start_as(&mut self, mut command: Command, words: &[&str]) {
+    /// Starts by a script of `sh`, whose `$0` is the binary; `arrange` prepares the command.
+    pub(crate) fn start_by(&mut self, script: &str, arrange: impl FnOnce(&mut Command)) {
+        let mut command = Command::new("sh");
+        clean(&mut command);
+        command.envs(self.settings.iter().cloned()).args(["-c", script, BINARY]);
+        arrange(&mut command);
+        self.start_as(command);
+    }
+
+    /// Waits until the process says that it serves.
+    fn start_as(&mut self, mut command: Command) {
         assert!(self.process.is_none(), "one process at a time");
         let before = self.log.len();
-        let mut child =
-            command.args(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         self.log.follow(child.stderr.take().unwrap());
         let line = self.log.wait(before, "serving");
         let address = line.as_deref().and_then(|line| {

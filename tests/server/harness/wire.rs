@@ -115,8 +115,13 @@ impl Wire {
     }
 
     pub(crate) fn send(&mut self, request: &Request) {
-        self.socket.write_all(&request.bytes()).unwrap();
-        self.socket.flush().unwrap();
+        assert!(self.try_send(request), "the connection is closed");
+    }
+
+    /// Whether the connection took the request.
+    pub(crate) fn try_send(&mut self, request: &Request) -> bool {
+        let sent = self.socket.write_all(&request.bytes()).and_then(|()| self.socket.flush());
+        sent.is_ok()
     }
 
     /// Sends and reads the whole answer.
@@ -182,7 +187,12 @@ impl Wire {
 
     /// Whether the server closes the connection without another byte.
     pub(crate) fn is_closed(&mut self) -> bool {
-        self.received.is_empty() && matches!(self.fill(), Ok(0))
+        let reset = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionReset;
+        self.received.is_empty()
+            && match self.fill() {
+                Ok(read) => read == 0,
+                Err(error) => reset(&error),
+            }
     }
 
     fn until(&mut self, mark: &[u8]) -> io::Result<Vec<u8>> {
