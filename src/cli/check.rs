@@ -30,8 +30,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     }
     let mut paths = settings.runtime.catalog.clone();
     paths.extend(arguments.paths.iter().cloned());
-    let entities = read_catalog(&paths)?;
-    let problems = entities.check();
+    // One report for both: what could not be read does not hide what is wrong with the rest.
+    let (entities, mut problems) = catalog::files::read(&paths);
+    problems.extend(entities.check());
+    problems.sort();
     if !problems.is_empty() {
         return Err(CommandError::problems(&problems));
     }

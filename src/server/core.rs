@@ -216,8 +216,9 @@ impl Core {
         if let Err(message) = self.shared.send(core, message) {
             self.metrics.messages_undelivered.increment();
             tracing::warn!(core, "a core's inbox is full; a message was dropped");
-            if let CoreMessage::Deliver { outlet, .. } | CoreMessage::FinishOutlet { outlet } =
-                message
+            if let CoreMessage::Deliver { outlet, .. }
+            | CoreMessage::Replay { outlet, .. }
+            | CoreMessage::FinishOutlet { outlet } = message
             {
                 self.broken.borrow_mut().insert(outlet);
             }
@@ -239,6 +240,11 @@ impl Core {
             CoreMessage::Deliver { outlet, frame } => {
                 if let Some(outlet) = self.outlets.find(outlet) {
                     outlet.push(frame);
+                }
+            }
+            CoreMessage::Replay { outlet, frames } => {
+                if let Some(outlet) = self.outlets.find(outlet) {
+                    outlet.replay(frames);
                 }
             }
             CoreMessage::FinishOutlet { outlet } => {
@@ -303,8 +309,9 @@ impl Core {
         if let Some(displaced) = attached.displaced {
             self.send(outlet::core_of(displaced), CoreMessage::DropOutlet { outlet: displaced });
         }
-        for frame in attached.replay {
-            self.deliver(outlet, frame);
+        if !attached.replay.is_empty() {
+            let frames = attached.replay;
+            self.send(outlet::core_of(outlet), CoreMessage::Replay { outlet, frames });
         }
         if attached.finished {
             self.streams.borrow_mut().detach(stream, outlet, self.clock.now_ms());

@@ -14,6 +14,8 @@ use crate::{
 pub(crate) enum CoreMessage {
     /// A frame for a client whose connection is on this core.
     Deliver { outlet: OutletId, frame: Arc<Vec<u8>> },
+    /// What a client that resumes has missed, for its connection on this core.
+    Replay { outlet: OutletId, frames: Vec<Arc<Vec<u8>>> },
     /// The stream behind this outlet is over: end the response once all is sent.
     FinishOutlet { outlet: OutletId },
     /// Close the client's connection at once.
@@ -48,7 +50,7 @@ pub(crate) struct Attach {
     /// The last position the client has seen.
     pub(crate) after: u64,
     pub(crate) outlet: OutletId,
-    /// The stream's kind, if the session has it; what is replayed comes as `Deliver` before it.
+    /// The stream's kind, if the session has it; what is replayed comes as `Replay` before it.
     pub(crate) answer: OneshotSender<Option<StreamKind>>,
 }
 
@@ -60,6 +62,7 @@ impl Weigh for CoreMessage {
         OVERHEAD_BYTES
             + match self {
                 Self::Deliver { frame, .. } => frame.len(),
+                Self::Replay { frames, .. } => frames.iter().map(|frame| frame.len()).sum(),
                 Self::Publish { payload, .. } => payload.len(),
                 _ => 0,
             }

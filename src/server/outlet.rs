@@ -33,7 +33,7 @@ pub(crate) struct Outlet {
     pub(crate) id: OutletId,
     queue: RefCell<VecDeque<Arc<Vec<u8>>>>,
     queued_bytes: Cell<usize>,
-    queued_bytes_max: usize,
+    queued_bytes_max: Cell<usize>,
     state: Cell<OutletState>,
     probes: RefCell<Vec<crate::rt::OneshotSender<bool>>>,
     wake: Notify,
@@ -57,12 +57,23 @@ impl Outlet {
             return;
         }
         let bytes = self.queued_bytes.get() + frame.len();
-        if bytes > self.queued_bytes_max && self.queued_bytes.get() > 0 {
+        if bytes > self.queued_bytes_max.get() && self.queued_bytes.get() > 0 {
             return self.drop_connection();
         }
         self.queued_bytes.set(bytes);
         self.queue.borrow_mut().push_back(frame);
         self.wake.notify();
+    }
+
+    /// Queues what a client has missed. It is bounded by the stream's window, which holds these
+    /// frames anyway, and not by what may be queued for a slow client: who has fallen far behind
+    /// could never catch up otherwise.
+    pub(crate) fn replay(&self, frames: Vec<Arc<Vec<u8>>>) {
+        let bytes: usize = frames.iter().map(|frame| frame.len()).sum();
+        self.queued_bytes_max.set(self.queued_bytes_max.get().saturating_add(bytes));
+        for frame in frames {
+            self.push(frame);
+        }
     }
 
     /// The next frame to write.
@@ -164,7 +175,7 @@ impl Outlets {
             id,
             queue: RefCell::default(),
             queued_bytes: Cell::new(0),
-            queued_bytes_max: self.queued_bytes_max,
+            queued_bytes_max: Cell::new(self.queued_bytes_max),
             state: Cell::new(OutletState::Open),
             probes: RefCell::default(),
             wake: Notify::new(),
@@ -238,6 +249,19 @@ mod tests {
         let outlet = outlets.open();
         outlet.push(frame(1000));
         assert_eq!(outlet.pop().map(|f| f.len()), Some(1000));
+    }
+
+    #[test]
+    fn a_replay_larger_than_the_bound_passes_and_the_bound_holds_for_what_follows() {
+        let outlets = Rc::new(Outlets::new(0, 100));
+        let outlet = outlets.open();
+        outlet.push(frame(30));
+        outlet.replay(vec![frame(90), frame(90)]);
+        assert_eq!((outlet.state(), outlet.waiting()), (OutletState::Open, 3));
+        outlet.push(frame(70));
+        assert_eq!(outlet.state(), OutletState::Open);
+        outlet.push(frame(1));
+        assert_eq!(outlet.state(), OutletState::Dropped);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct Http {
     pub idle_timeout_ms: u64,
     /// How long a write may make no progress.
     pub write_timeout_ms: u64,
-    /// Connections one core holds; more wait in the kernel's queue.
+    /// Connections one core holds; more are closed as they come.
     pub connections_max: usize,
 }
 

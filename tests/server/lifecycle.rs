@@ -1,0 +1,222 @@
+//! Start and stop: the service manager, its sockets, signals, clients that do not let go.
+
+use std::fs;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::{
+    Client, Events, NEWEST, PATIENCE, Request, Ringway, Service, Setup, Wire, call, eventually,
+    ping, rpc,
+};
+
+const HOLD: (&str, &str, &str, &str) = ("hold", "GET", "/hold", "");
+
+/// Hands the two sockets on as the service manager does: from descriptor 3 on, to this process.
+const ACTIVATION: &str = "exec 3<&0 4<&1 </dev/null >/dev/null; \
+    export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=runtime:admin; exec \"$0\" serve";
+
+#[test]
+fn sockets_of_the_service_manager_outlive_the_process() {
+    let mut server = Setup::new().prepare();
+    let runtime = TcpListener::bind("127.0.0.1:0").unwrap();
+    let path = server.folder().join("passed.sock");
+    let admin = UnixListener::bind(&path).unwrap();
+    let address = runtime.local_addr().unwrap();
+    let start = |server: &mut Ringway| {
+        let (runtime, admin) = (runtime.try_clone().unwrap(), admin.try_clone().unwrap());
+        server.start_by(ACTIVATION, |command| {
+            command.stdin(OwnedFd::from(runtime)).stdout(OwnedFd::from(admin));
+        });
+    };
+    // Who comes before the process waits for it.
+    let mut early = Wire::tcp(address);
+    early.send(&Request::new("GET", "/readyz"));
+    start(&mut server);
+    early.answer().expect(200);
+    assert_eq!(server.address(), address);
+    let status = Wire::unix(&path).ask(&Request::new("GET", "/status")).expect(200).json();
+    assert_eq!(status["runtime_address"], address.to_string());
+    assert!(!server.admin_socket().exists(), "a second admin socket");
+    let client = Client::keyless(&server, "demo/public").in_session(NEWEST);
+    server.stop();
+    assert!(path.exists(), "the service manager's socket was removed");
+    let mut between = Wire::tcp(address);
+    between.send(&client.message(&ping()));
+    start(&mut server);
+    between.answer().expect(200);
+}
+
+#[test]
+fn the_service_manager_is_told() {
+    let mut server = Setup::new().prepare();
+    let path = server.folder().join("notify.sock");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    server.start_by("exec \"$0\" serve", |command| {
+        command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "400000");
+    });
+    let mut told = Vec::new();
+    let mut wait_for = |what: &str| {
+        let mut bytes = [0; 4096];
+        while !told.last().is_some_and(|text: &String| text.contains(what)) {
+            let read = manager.recv(&mut bytes).unwrap();
+            told.push(String::from_utf8(bytes[..read].to_vec()).unwrap());
+        }
+        let told = told.drain(..).collect::<Vec<_>>();
+        told.last().unwrap().clone()
+    };
+    let ready = wait_for("READY=1");
+    assert!(ready.contains(&format!("STATUS=serving on {}", server.address())), "{ready}");
+    // Twice: it goes on, not only begins. In time, or the service manager ends the process.
+    let begin = Instant::now();
+    wait_for("WATCHDOG=1");
+    wait_for("WATCHDOG=1");
+    assert!(begin.elapsed() < Duration::from_millis(1200), "{:?}", begin.elapsed());
+    server.terminate();
+    wait_for("STOPPING=1");
+    assert!(server.ended().success());
+}
+
+#[test]
+fn a_stop_ends_every_stream_properly() {
+    let service = Service::holding();
+    let mut server = Setup::new().set("runtime.cores", 3).api(&service.base(), &[HOLD]).start();
+    let client = Client::new(&server, "demo/assistant");
+    let sessions: Vec<Client> = (0..6).map(|_| client.in_session(NEWEST)).collect();
+    let mut streams: Vec<Events> = sessions.iter().map(Client::standing).collect();
+    for session in &sessions {
+        streams.push(session.post_stream(&call(1, "hold", json!({}))));
+    }
+    for stream in &mut streams {
+        stream.primed();
+    }
+    let mut idle = client.connect();
+    idle.ask(&client.message(&ping())).expect(200);
+    server.terminate();
+    for stream in &mut streams {
+        assert_eq!(stream.rest().len(), 0, "ended properly, not cut off");
+    }
+    assert!(idle.is_closed());
+    let status = server.ended();
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn a_call_that_is_nearly_done_is_still_answered() {
+    let service = Service::holding();
+    let mut server = Setup::new().api(&service.base(), &[HOLD]).start();
+    let client = Client::keyless(&server, "demo/public");
+    let mut wire = client.connect();
+    let request = Request::new("POST", &client.path).header("Accept", "application/json");
+    wire.send(&request.json(&call(1, "hold", json!({}))));
+    service.asked();
+    let from = server.logged();
+    server.terminate();
+    server.wait_for_log(from, "stopping");
+    service.release();
+    assert_ne!(wire.answer().expect(200).result()["isError"], true);
+    assert!(wire.is_closed(), "no further request is taken");
+    assert!(server.ended().success());
+}
+
+#[test]
+fn clients_that_do_not_let_go_are_left_within_the_grace_time() {
+    let service = Service::holding();
+    let mut server =
+        Setup::new().set("runtime.shutdown_grace_ms", 500).api(&service.base(), &[HOLD]).start();
+    let client = Client::keyless(&server, "demo/public");
+    // One that asks for much and reads nothing, one in the middle of a request, one that waits for
+    // an answer that does not come.
+    let mut greedy = TcpStream::connect(server.address()).unwrap();
+    greedy.set_nonblocking(true).unwrap();
+    let ask = client.message(&rpc(1, "tools/list", json!({}))).bytes();
+    let many = ask.repeat(20_000);
+    let mut sent = 0;
+    let begin = Instant::now();
+    while sent < many.len() && begin.elapsed() < Duration::from_millis(500) {
+        sent += greedy.write(&many[sent..]).unwrap_or(0);
+    }
+    let mut torn = TcpStream::connect(server.address()).unwrap();
+    torn.write_all(&ask[..ask.len() - 1]).unwrap();
+    let mut patient = client.connect();
+    let request = Request::new("POST", &client.path).header("Accept", "application/json");
+    patient.send(&request.json(&call(1, "hold", json!({}))));
+    service.asked();
+    let begin = Instant::now();
+    server.terminate();
+    assert!(server.ended().success());
+    // The grace time, and what it takes to end the tasks that are left.
+    assert!(begin.elapsed() < Duration::from_millis(500 + 1000 + 1500), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn what_is_private_is_for_its_owner_only() {
+    let mut server = Setup::new().start();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&server.admin_socket()), 0o600);
+    assert_eq!(mode(server.data()), 0o700);
+    // A socket that a crash left behind is no obstacle.
+    server.kill();
+    assert!(server.admin_socket().exists());
+    server.start();
+    assert_eq!(mode(&server.admin_socket()), 0o600);
+}
+
+#[test]
+fn a_reader_that_falls_behind_is_dropped_and_loses_nothing() {
+    let server = Setup::new()
+        .set("runtime.mcp.sse.outlet_bytes_max", 4096)
+        .set("runtime.mcp.sse.window_events_max", 100_000)
+        .set("http.write_timeout_ms", 1000)
+        .start();
+    let client = Client::open(&server);
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(2048).unwrap();
+    socket.connect(&server.address().into()).unwrap();
+    let socket = TcpStream::from(socket);
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut slow = Events::open(Wire::over(socket), &client.get(None)).unwrap();
+    slow.primed();
+    let mut notified = 0;
+    while notified % 50 > 0 || server.metric("ringway_streams_open") > 0.5 {
+        server.notify();
+        notified += 1;
+        assert!(notified < 100_000, "never dropped");
+    }
+    let mut received = 0;
+    while let Ok(Some(event)) = slow.try_next() {
+        received += usize::from(event.data.is_some_and(|data| !data.is_empty()));
+    }
+    assert!(received < notified);
+    // What was read is known by its last whole event; the rest is replayed, each message once.
+    let mut again = client.stream(slow.last.as_deref()).unwrap();
+    client.delete().expect(204);
+    received += again.rest().len();
+    // Messages that came while nobody was attached are not kept: lists are read again.
+    assert!(received <= notified && notified - received <= 50, "{received} of {notified}");
+}
+
+#[test]
+fn connections_over_the_limit_are_closed_and_operators_get_in() {
+    let server = Setup::new().set("runtime.cores", 1).set("http.connections_max", 2).start();
+    let client = Client::keyless(&server, "demo/public");
+    let mut first = client.connect();
+    first.ask(&client.message(&ping())).expect(200);
+    let mut second = client.connect();
+    second.ask(&client.message(&ping())).expect(200);
+    assert!(client.connect().is_closed());
+    first.ask(&client.message(&ping())).expect(200);
+    server.command(&["status"]).succeeded();
+    assert!(server.metric("ringway_connections_refused_total") > 0.5);
+    drop(first);
+    eventually("the place is free again", || {
+        let mut wire = client.connect();
+        wire.try_send(&client.message(&ping())) && !wire.is_closed()
+    });
+}

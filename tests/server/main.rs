@@ -1,0 +1,24 @@
+//! The server as its users meet it: the real binary, driven from outside over sockets, signals and
+//! the command line. What the official clients and `tests/clients/wire.py` show is not repeated.
+//!
+//! Each test starts a process of its own with its own data directory and a port the system chose,
+//! and waits for events (log lines, answers, closed sockets), not for time to pass.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails; allow, because clippy knows some of these as tests"
+)]
+
+mod harness;
+
+mod commands;
+mod cores;
+mod keys;
+mod lifecycle;
+mod recovery;
+mod rest;
+mod sessions;
+mod standing;
+mod tls;
