@@ -11,12 +11,13 @@ use super::{
     connections::Place,
     core::Core,
     outlet::{OpenOutlet, OutletState},
+    session,
 };
 use crate::{
     http,
     rt::{self, Deadline, Either, Reader, Writer},
     sessions::Hold,
-    streams::StreamId,
+    streams::{SessionKey, StreamId},
 };
 
 /// What is read at a time from a client that has nothing to say.
@@ -39,13 +40,8 @@ pub(crate) struct EventStream {
     pub(crate) keep_alive: bool,
     /// Keeps the session from becoming idle while its client listens.
     pub(crate) hold: Option<Hold>,
-    /// What else ends with the connection.
-    pub(crate) ends: Option<Box<dyn EndsWithConnection>>,
-}
-
-/// Something that is over when the client's connection is (the session of HTTP+SSE).
-pub(crate) trait EndsWithConnection: std::fmt::Debug {
-    fn end(&self, core: &Rc<Core>);
+    /// A session that is over when the connection is, as HTTP+SSE has it.
+    pub(crate) ends_session: Option<SessionKey>,
 }
 
 /// The connection's halves and what it had already sent.
@@ -65,14 +61,14 @@ pub(crate) async fn run(core: Rc<Core>, plane: Plane, stream: EventStream, mut w
     wire.reader.set_read_size(WATCH_READ_BYTES);
     let ended = pump(&core, &stream, &mut wire).await;
     core.metrics.streams_open.add(-1);
-    let EventStream { outlet, stream, keep_alive, ends, hold } = stream;
+    let EventStream { outlet, stream, keep_alive, ends_session, hold } = stream;
     drop(hold);
     if let Some(stream) = stream {
         core.detach(stream, outlet.id);
     }
     drop(outlet);
-    if let Some(ends) = ends {
-        ends.end(&core);
+    if let Some(key) = ends_session {
+        session::end(&core, key);
     }
     if ended == Ended::Properly && keep_alive && !core.stop.is_stopped() {
         connection::resume(core, plane, wire);

@@ -93,8 +93,11 @@ impl Publication {
         }
         let mut batch = changes(&entities, &stored.difference(&entities));
         for record in new_keys {
-            batch.put(Tree::Keys, record.id.as_bytes(), &record.encode());
-            keys.insert(record);
+            // A key that is known stays as it is: it may have been revoked.
+            if keys.find(record.id).is_none() {
+                batch.put(Tree::Keys, record.id.as_bytes(), &record.encode());
+                keys.insert(record);
+            }
         }
         if !batch.is_empty() {
             store.write_blocking(batch)?;

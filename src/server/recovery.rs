@@ -127,7 +127,8 @@ pub(crate) fn streams(
     let limits = limits(settings);
     let sse = &settings.runtime.mcp.sse;
     let seconds = sse.window_seconds.max(sse.post_stream_retention_seconds);
-    let slots = JournalRing::slots_for(seconds, settings.store.flush_ms);
+    // A core flushes once in each gathering time, and now and then in between.
+    let slots = JournalRing::slots_for(seconds.saturating_mul(5) / 4, gather_ms(settings));
     let mut recovered = Vec::new();
     let mut foreign = Batch::new();
     for index in 0..cores {
@@ -173,6 +174,12 @@ pub(crate) fn streams(
         store.write_blocking(foreign)?;
     }
     Ok(recovered)
+}
+
+/// How long a core gathers rows before it hands them over: half of the time that may pass until
+/// they are on disk, the other half is the store's.
+pub(crate) fn gather_ms(settings: &Settings) -> u64 {
+    settings.store.flush_ms / 2
 }
 
 /// The bounds of a core's streams.

@@ -24,7 +24,7 @@ const HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The rows of one core that are not yet with the store.
 #[derive(Debug)]
 pub(crate) struct WriteBehind {
-    pending: RefCell<Batch>,
+    pending: RefCell<Pending>,
     windows: RefCell<JournalRing>,
     recent: RefCell<Recent>,
     awake: Cell<bool>,
@@ -32,6 +32,13 @@ pub(crate) struct WriteBehind {
     gather: Duration,
     core: u16,
     refused: Cell<bool>,
+}
+
+/// Rows of sessions, and which of them the batch puts.
+#[derive(Debug, Default)]
+struct Pending {
+    batch: Batch,
+    put: Vec<SessionKey>,
 }
 
 /// The journal of new sessions and where its chunks go.
@@ -52,7 +59,7 @@ impl WriteBehind {
         let slots = JournalRing::slots_for(seconds, gather_ms);
         let ring = JournalRing::new(slots, usize::MAX, seconds);
         Self {
-            pending: RefCell::new(Batch::new()),
+            pending: RefCell::default(),
             windows: RefCell::new(windows),
             recent: RefCell::new(Recent { journal: SessionJournal::default(), ring, sequence: 0 }),
             awake: Cell::new(false),
@@ -72,7 +79,7 @@ impl WriteBehind {
     /// Notes that a session ended, and removes its row where it has one.
     pub(crate) fn session_ended(&self, session: &Session) {
         if session.has_row() {
-            self.pending.borrow_mut().remove(Tree::Sessions, session.key().as_bytes());
+            self.pending.borrow_mut().batch.remove(Tree::Sessions, session.key().as_bytes());
         }
         self.recent.borrow_mut().journal.ended(session.key());
         self.wake();
@@ -80,13 +87,16 @@ impl WriteBehind {
 
     /// Keeps a session's row.
     pub(crate) fn put_session(&self, key: SessionKey, row: &[u8]) {
-        self.pending.borrow_mut().put(Tree::Sessions, key.as_bytes(), row);
+        let mut pending = self.pending.borrow_mut();
+        pending.batch.put(Tree::Sessions, key.as_bytes(), row);
+        pending.put.push(key);
+        drop(pending);
         self.wake();
     }
 
     /// Removes a session's row.
     pub(crate) fn remove_session(&self, key: SessionKey) {
-        self.pending.borrow_mut().remove(Tree::Sessions, key.as_bytes());
+        self.pending.borrow_mut().batch.remove(Tree::Sessions, key.as_bytes());
         self.wake();
     }
 
@@ -101,7 +111,7 @@ impl WriteBehind {
     /// to a bound, and tried again.
     pub(crate) fn flush(&self, core: &Core) -> bool {
         self.awake.set(false);
-        let mut batch = self.pending.take();
+        let Pending { mut batch, put } = self.pending.take();
         let now_ms = core.clock.now_ms();
         if let Some(chunk) = core.streams.borrow_mut().take_chunk(now_ms) {
             let mut ring = self.windows.borrow_mut();
@@ -120,16 +130,36 @@ impl WriteBehind {
         }
         let Err(refused) = core.shared.store.write_behind(batch) else {
             self.refused.set(false);
+            self.undo_ended(core, &put);
             return true;
         };
+        self.keep(core, refused, put);
+        false
+    }
+
+    /// A session that another core ended while its row was on the way here: the store may have had
+    /// the removal before the row.
+    fn undo_ended(&self, core: &Core, put: &[SessionKey]) {
+        for key in put {
+            if core.shared.sessions.is_ended(*key) {
+                self.remove_session(*key);
+            }
+        }
+    }
+
+    /// Keeps what the store refused for the next try, as long as it is not too much.
+    fn keep(&self, core: &Core, refused: NotQueued, put: Vec<SessionKey>) {
         let NotQueued { error, batch } = refused;
         if !self.refused.replace(true) {
             tracing::error!(%error, "the store takes no rows; sessions may be lost at a restart");
         }
         if batch.bytes() <= HELD_BYTES_MAX {
-            *self.pending.borrow_mut() = batch;
+            // Nothing was added meanwhile: all this happens in one step of the core.
+            *self.pending.borrow_mut() = Pending { batch, put };
+        } else {
+            tracing::error!(sessions = put.len(), "rows were dropped; they are written again");
+            put.into_iter().for_each(|key| core.shared.sessions.row_was_lost(key));
         }
-        false
     }
 
     /// Puts a journal's chunk into its place in the ring, over or instead of older ones.
@@ -158,7 +188,7 @@ impl WriteBehind {
             .map(|slot| (Tree::Windows, slot))
             .chain(recent.into_iter().map(|slot| (Tree::RecentSessions, slot)));
         for (tree, slot) in aged {
-            self.pending.borrow_mut().remove(tree, &slot_key(self.core, slot));
+            self.pending.borrow_mut().batch.remove(tree, &slot_key(self.core, slot));
             self.wake();
         }
     }

@@ -32,6 +32,7 @@ pub struct Session {
     ended: AtomicBool,
     /// The code of the revision, where it is negotiated after the session was opened; else 0.
     renegotiated: AtomicU8,
+    connection_bound: AtomicBool,
     /// When a client was last refused the standing stream because another one holds it.
     refused_standing_ms: AtomicU64,
     pub(super) tenant: Arc<TenantSessions>,
@@ -75,6 +76,7 @@ impl Session {
             holds: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             renegotiated: AtomicU8::new(0),
+            connection_bound: AtomicBool::new(false),
             refused_standing_ms: AtomicU64::new(0),
             tenant,
             activity: Mutex::new(None),
@@ -123,10 +125,25 @@ impl Session {
         self.renegotiated.store(revision.code(), Ordering::Relaxed);
     }
 
+    /// Whether a revision was negotiated after the session was opened.
+    pub fn is_negotiated(&self) -> bool {
+        self.renegotiated.load(Ordering::Relaxed) != 0
+    }
+
+    /// The session is its connection's: HTTP+SSE. It is not kept, because it cannot be resumed.
+    pub fn bind_to_connection(&self) {
+        self.connection_bound.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the session ends with its connection.
+    pub fn is_connection_bound(&self) -> bool {
+        self.connection_bound.load(Ordering::Relaxed)
+    }
+
     /// A client asks for the standing stream that another connection holds. `true` where one was
     /// refused it a moment ago: a client that asks again has lost the other connection, whatever
     /// the network still says of it.
-    pub fn insists(&self, now_ms: u64) -> bool {
+    pub fn is_refused_again(&self, now_ms: u64) -> bool {
         let refused_ms = self.refused_standing_ms.swap(now_ms, Ordering::Relaxed);
         now_ms.saturating_sub(refused_ms) < INSISTING_MS_MAX
     }

@@ -252,6 +252,8 @@ impl SessionTable {
                 let seen_ms = session.seen_ms();
                 swept.evictable.push(Evictable { key: *key, row, seen_ms });
                 session.release_memory();
+            } else if session.is_connection_bound() {
+                // It has no row and gets none.
             } else if session.claim_row(self.row_age_ms())
                 || (self.is_old(session, now_ms) && session.claim_first_row())
             {
