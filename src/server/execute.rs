@@ -182,7 +182,7 @@ fn request(
             Ok(initialization.result)
         }
         Step::Invoke(invocation) => {
-            return invoke(asking, id.to_owned_id(), &invocation, started);
+            return Ok(invoke(asking, id.to_owned_id(), &invocation, started));
         }
         // Neither comes of a request.
         Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
@@ -197,7 +197,7 @@ fn invoke(
     id: OwnedId,
     invocation: &Invocation<'_>,
     started: Instant,
-) -> Result<Entry, Refusal> {
+) -> Entry {
     let core = asking.core;
     let done = |outcome: ToolOutcome, id| {
         Entry::Done(shaped(core, &outcome, asking.revision, id, started))
@@ -213,22 +213,22 @@ fn invoke(
                 id,
                 started,
             };
-            Ok(Entry::Running { call: Box::pin(call.run()), progress_token: None })
+            Entry::Running { call: Box::pin(call.run()), progress_token: None }
         }
         ToolKind::Builtin(tool) => {
-            Ok(done(downstream::run_builtin(*tool, &*core.shared, asking.view), id))
+            done(downstream::run_builtin(*tool, &*core.shared, asking.view), id)
         }
         ToolKind::Rest { request, .. } => {
             let arguments = match request.validate(invocation.arguments) {
                 Ok(arguments) => arguments,
                 Err(invalid) => {
                     let text = invalid.to_string();
-                    return Ok(done(ToolOutcome::InvalidArguments { text }, id));
+                    return done(ToolOutcome::InvalidArguments { text }, id);
                 }
             };
             let registration = match Registration::new(core, asking.session, &id) {
                 Ok(registration) => registration,
-                Err(error) => return Ok(Entry::Done(Reply::new(id, Err(error)))),
+                Err(error) => return Entry::Done(Reply::new(id, Err(error))),
             };
             let call = RestCall {
                 core: core.clone(),
@@ -241,7 +241,7 @@ fn invoke(
                 started,
             };
             let progress_token = invocation.progress_token.map(|token| token.text().into());
-            Ok(Entry::Running { call: Box::pin(call.run()), progress_token })
+            Entry::Running { call: Box::pin(call.run()), progress_token }
         }
     }
 }

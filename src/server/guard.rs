@@ -71,23 +71,6 @@ impl Guard {
         if allowed { Ok(true) } else { Err(Refusal::ForeignOrigin) }
     }
 
-    /// Refuses what a web page could send to the admin address: another name than a loopback one,
-    /// any origin, a body that is not declared as JSON.
-    pub(crate) fn check_operator(&self, request: &RequestView<'_>) -> Result<(), Refusal> {
-        let host = request.header(Known::Host).and_then(origin::host_and_port);
-        if !host.is_some_and(|host| host.is_loopback()) {
-            return Err(Refusal::ForeignHost);
-        }
-        if request.header(Known::Origin).is_some() {
-            return Err(Refusal::ForeignOrigin);
-        }
-        let declares_json = request.header(Known::ContentType).is_some_and(is_json);
-        if request.method() == Method::Post && !declares_json {
-            return Err(Refusal::UnsupportedMediaType);
-        }
-        Ok(())
-    }
-
     /// The server's own pages. A name counts only if it cannot be a rebound one: an address, a
     /// loopback name, or the configured public name.
     fn is_own(&self, origin: &Origin<'_>, request: &RequestView<'_>) -> bool {
@@ -106,6 +89,23 @@ impl Guard {
             .and_then(|public| origin::host_and_port(public.as_bytes()))
             .is_some_and(|public| public.is_same_host(host))
     }
+}
+
+/// Refuses what a web page could send to the admin address: another name than a loopback one,
+/// any origin, a body that is not declared as JSON.
+pub(crate) fn check_operator(request: &RequestView<'_>) -> Result<(), Refusal> {
+    let host = request.header(Known::Host).and_then(origin::host_and_port);
+    if !host.is_some_and(|host| host.is_loopback()) {
+        return Err(Refusal::ForeignHost);
+    }
+    if request.header(Known::Origin).is_some() {
+        return Err(Refusal::ForeignOrigin);
+    }
+    let declares_json = request.header(Known::ContentType).is_some_and(is_json);
+    if request.method() == Method::Post && !declares_json {
+        return Err(Refusal::UnsupportedMediaType);
+    }
+    Ok(())
 }
 
 /// A body that is declared as something else than JSON is refused; one that is not declared is

@@ -9,7 +9,7 @@ use super::{
     admin,
     connection::{Answer, Plane},
     core::Core,
-    health, legacy,
+    guard, health, legacy,
     memory::{Admitted, Memory},
     refusal::Refusal,
     respond::{self, Echo},
@@ -62,7 +62,7 @@ async fn admin_answer(
     out: &mut Vec<u8>,
 ) -> Answer {
     if plane == Plane::AdminAddress
-        && let Err(refusal) = core.shared.guard.check_operator(request)
+        && let Err(refusal) = guard::check_operator(request)
     {
         let echo = Echo::of(request);
         respond::refuse(core, out, &echo, &refusal);
@@ -150,7 +150,7 @@ fn guard(
 ) -> Result<(), Refusal> {
     match plane {
         Plane::Runtime => core.shared.guard.check_host(request)?,
-        Plane::AdminAddress => return core.shared.guard.check_operator(request),
+        Plane::AdminAddress => return guard::check_operator(request),
         Plane::Admin => return Ok(()),
     }
     if request.header(Known::Origin).is_some() {

@@ -158,7 +158,9 @@ impl WriteBehind {
             *self.pending.borrow_mut() = Pending { batch, put };
         } else {
             tracing::error!(sessions = put.len(), "rows were dropped; they are written again");
-            put.into_iter().for_each(|key| core.shared.sessions.row_was_lost(key));
+            for key in put {
+                core.shared.sessions.row_was_lost(key);
+            }
         }
     }
 
