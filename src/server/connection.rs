@@ -265,3 +265,18 @@ async fn refuse(core: &Core, error: &HttpError, mut wire: Wire) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes_of<A, B, C, F>(_: fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_connection_between_requests_is_a_small_task() {
+        let bytes = bytes_of(requests);
+        assert!(bytes <= 4096, "{bytes}");
+    }
+}
