@@ -207,6 +207,12 @@ async fn watched(
         match rt::race(&mut waiting.job.running, read).await {
             Either::Left(outcome) => return settled(core, &waiting, &outcome, out),
             Either::Right(Ok(read)) if read > 0 => {}
+            // A client that only closed its own direction still gets its answer: in a session the
+            // call goes on anyway.
+            Either::Right(Ok(_)) if waiting.answering.session.is_some() => {
+                waiting.answering.echo.keep_alive = false;
+                break;
+            }
             Either::Right(_) => {
                 waiting.client_gone();
                 return Settled::ClientGone;

@@ -5,17 +5,21 @@
 //! and written together. Every wait has a deadline: the head and the body of a request, the
 //! pause between requests, each write.
 
-use std::{rc::Rc, time::Duration};
+use std::{
+    rc::Rc,
+    time::{Duration, Instant},
+};
 
 use super::{
     calls,
+    connections::HeldBytes,
     core::Core,
     event_stream::{self, EventStream, Wire},
     memory::Memory,
     pipeline, respond,
 };
 use crate::{
-    http::{self, HttpError, Progress, RequestReader},
+    http::{self, HttpError, Limits, Progress, RequestReader},
     rt::{self, Connection, Deadline},
 };
 
@@ -50,6 +54,10 @@ pub(crate) enum Answer {
 
 /// How much is read at a time from a client that sends requests.
 const READ_BYTES: usize = 4096;
+/// The least rate of a request's body, beyond its first `http.body_timeout_ms`.
+const BODY_BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
+/// The largest body operators may send.
+const ADMIN_BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Responses of pipelined requests are gathered up to this size before they are written.
 const GATHERED_BYTES_MAX: usize = 64 * 1024;
 /// A response buffer that grew beyond this is not kept for the next response.
@@ -80,16 +88,16 @@ pub(crate) fn resume(core: Rc<Core>, plane: Plane, wire: Wire) {
 }
 
 async fn requests(core: Rc<Core>, plane: Plane, mut wire: Wire) {
-    let mut requests = RequestReader::new(core.shared.http_limits);
+    let mut requests = RequestReader::new(limits(&core, plane));
     requests.buffer().append(&mut wire.pipelined);
     wire.reader.set_read_size(READ_BYTES);
     let mut memory = Memory::default();
     let mut out = Vec::new();
-    let mut phase = Phase::Idle;
+    let mut waiting = Waiting::new(&core);
     loop {
         match requests.poll() {
             Ok(Progress::Ready) => {
-                phase = Phase::Idle;
+                waiting.request_is_whole();
                 core.metrics.http_requests.increment();
                 let answer =
                     pipeline::answer(&core, plane, &mut memory, &requests.request(), &mut out)
@@ -113,13 +121,21 @@ async fn requests(core: Rc<Core>, plane: Plane, mut wire: Wire) {
                 }
             }
             Ok(Progress::NeedMore { send_continue }) => {
+                if let Some(head) = requests.partial().filter(|_| waiting.phase != Phase::Body)
+                    && requests.is_in_body()
+                    && let Err((refusal, echo)) =
+                        pipeline::judge_head(&core, plane, &mut memory, &head)
+                {
+                    respond::refuse(&core, &mut out, &echo, &refusal);
+                    return linger(&core, wire, out).await;
+                }
                 if send_continue {
                     out.extend_from_slice(http::CONTINUE);
                 }
                 if !out.is_empty() && !write(&core, &mut wire, &mut out).await {
                     return;
                 }
-                match read(&core, &mut requests, &mut wire, &mut phase).await {
+                match read(&core, &mut requests, &mut wire, &mut waiting).await {
                     Read::More => {}
                     Read::End => return close(wire, out, &core).await,
                     Read::TooSlow => return refuse(&core, &HttpError::TimedOut, wire).await,
@@ -146,41 +162,74 @@ enum Phase {
     Body,
 }
 
+/// What a connection waits for, since when, and what of it is held already.
+struct Waiting {
+    phase: Phase,
+    since: Instant,
+    held: HeldBytes,
+}
+
+impl Waiting {
+    fn new(core: &Core) -> Self {
+        let held = HeldBytes::none(core.connections.clone());
+        Self { phase: Phase::Idle, since: Instant::now(), held }
+    }
+
+    fn request_is_whole(&mut self) {
+        self.phase = Phase::Idle;
+        self.held.set(0);
+    }
+
+    /// How long the next read may take. A head has one deadline from its first byte on. A body may
+    /// pause for so long and no longer, and must come at a rate that ends it some day.
+    fn within(&mut self, core: &Core, phase: Phase, received: usize) -> Duration {
+        if phase != self.phase {
+            self.phase = phase;
+            self.since = Instant::now();
+        }
+        let timing = &core.shared.timing;
+        match phase {
+            Phase::Idle => timing.idle,
+            Phase::Head => timing.head.saturating_sub(self.since.elapsed()),
+            Phase::Body => {
+                let earned = received as u64 / BODY_BYTES_PER_SECOND_MIN;
+                let allowed = timing.body + Duration::from_secs(earned);
+                timing.body.min(allowed.saturating_sub(self.since.elapsed()))
+            }
+        }
+    }
+}
+
 enum Read {
     More,
     End,
     TooSlow,
 }
 
-/// Reads once. A head has one deadline from its first byte on; a body has one for each read, so
-/// that a large body on a slow line passes while a stalled one does not.
+/// Reads once.
 async fn read(
     core: &Core,
     requests: &mut RequestReader,
     wire: &mut Wire,
-    phase: &mut Phase,
+    waiting: &mut Waiting,
 ) -> Read {
-    let now = if requests.is_idle() {
+    let phase = if requests.is_idle() {
         Phase::Idle
     } else if requests.is_in_body() {
         Phase::Body
     } else {
         Phase::Head
     };
-    if now != Phase::Head || *phase != Phase::Head {
-        wire.deadline.set(match now {
-            Phase::Idle => core.shared.timing.idle,
-            Phase::Head => core.shared.timing.head,
-            Phase::Body => core.shared.timing.body,
-        });
-    }
-    *phase = now;
-    let stopping = now == Phase::Idle && core.stop.is_stopped();
-    if stopping {
+    if phase == Phase::Idle && core.stop.is_stopped() {
         return Read::End;
     }
+    let received = requests.buffer().len();
+    if phase == Phase::Body && !waiting.held.set(received) {
+        return Read::TooSlow;
+    }
+    wire.deadline.set(waiting.within(core, phase, received));
     let read = wire.reader.read(requests.buffer(), &wire.deadline);
-    let read = if now == Phase::Idle {
+    let read = if phase == Phase::Idle {
         match rt::race(read, core.stop.stopped()).await {
             rt::Either::Left(read) => read,
             rt::Either::Right(()) => return Read::End,
@@ -194,10 +243,20 @@ async fn read(
             core.metrics.received_bytes.add(read as u64);
             Read::More
         }
-        Err(error) if error.kind() == std::io::ErrorKind::TimedOut && now != Phase::Idle => {
+        Err(error) if error.kind() == std::io::ErrorKind::TimedOut && phase != Phase::Idle => {
             Read::TooSlow
         }
         Err(_) => Read::End,
+    }
+}
+
+/// The limits of a plane's requests. Operators' files may be large; only they can send them.
+fn limits(core: &Core, plane: Plane) -> Limits {
+    let limits = core.shared.http_limits;
+    if plane.is_admin() {
+        Limits { body_bytes_max: limits.body_bytes_max.max(ADMIN_BODY_BYTES_MAX), ..limits }
+    } else {
+        limits
     }
 }
 
@@ -247,10 +306,15 @@ async fn close(mut wire: Wire, mut out: Vec<u8>, core: &Core) {
 }
 
 /// Answers a request that could not be read, then closes gently.
-async fn refuse(core: &Core, error: &HttpError, mut wire: Wire) {
+async fn refuse(core: &Core, error: &HttpError, wire: Wire) {
     core.metrics.requests_malformed.increment();
     let mut out = Vec::new();
     respond::unreadable(core, error, &mut out);
+    linger(core, wire, out).await;
+}
+
+/// Writes a refusal and reads a little of what the client still sends, so that it gets to see it.
+async fn linger(core: &Core, mut wire: Wire, mut out: Vec<u8>) {
     if !write(core, &mut wire, &mut out).await || wire.writer.shutdown().await.is_err() {
         return;
     }

@@ -10,7 +10,7 @@ use super::{
     connection::{self, Plane},
     connections::Place,
     core::Core,
-    outlet::{OpenOutlet, OutletState},
+    outlet::{OpenOutlet, OutletState, Purpose},
     session,
 };
 use crate::{
@@ -42,6 +42,15 @@ pub(crate) struct EventStream {
     pub(crate) hold: Option<Hold>,
     /// A session that is over when the connection is, as HTTP+SSE has it.
     pub(crate) ends_session: Option<SessionKey>,
+}
+
+impl EventStream {
+    /// A client that only closed its own direction still gets the answer it waits for: in a session
+    /// the call goes on anyway, and whether the client is there shows when the answer is written.
+    /// Everywhere else the end of its direction is the end of the client.
+    fn awaits_an_answer(&self) -> bool {
+        self.stream.is_some() && self.outlet.purpose() == Purpose::Answer
+    }
 }
 
 /// The connection's halves and what it had already sent.
@@ -106,6 +115,10 @@ async fn pump(core: &Rc<Core>, stream: &EventStream, wire: &mut Wire) -> Ended {
             let read = wire.reader.read(&mut wire.pipelined, &wire.deadline);
             match rt::race(woken, read).await {
                 Either::Left(()) => {}
+                Either::Right(Ok(0)) if stream.awaits_an_answer() => {
+                    reading = false;
+                    wire.deadline.clear();
+                }
                 Either::Right(Ok(0)) => return Ended::Abruptly,
                 Either::Right(Ok(_)) => reading = wire.pipelined.len() < PIPELINED_BYTES_MAX,
                 Either::Right(Err(error)) if error.kind() == std::io::ErrorKind::TimedOut => {

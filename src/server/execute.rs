@@ -17,7 +17,7 @@ use crate::{
     downstream::{self, CallEnvironment},
     mapping::OutgoingRequest,
     mcp::{self, DispatchContext, Initialization, Invocation, Revision, Step, ToolOutcome},
-    rpc::{Id, Incoming, Message, OwnedId, Reply, RpcError},
+    rpc::{Id, Incoming, Message, OwnedId, Reply, RpcError, code},
     rt::{self, Either},
     sessions::Session,
     telemetry::{MethodLabel, OutcomeLabel},
@@ -101,11 +101,33 @@ fn batch(
         return Ok(Work::Nothing);
     }
     if parts.iter().all(|part| matches!(part, Entry::Done(_))) {
-        return Ok(Work::Done(Outcome::Batch(parts.into_iter().filter_map(Entry::done).collect())));
+        let replies = bounded(parts.into_iter().filter_map(Entry::done));
+        return Ok(Work::Done(Outcome::Batch(replies)));
     }
     let note = note::batch(ids.into_iter());
     let running = Running::Batch(Box::pin(all(parts)));
     Ok(Work::Running(Job { running, progress_token: None, note }))
+}
+
+/// Answers of a batch beyond this size are errors instead: a hundred small requests must not make
+/// an answer a hundred times the largest one.
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The answers of a batch, within its size.
+fn bounded(parts: impl Iterator<Item = Reply>) -> Vec<Reply> {
+    let mut bytes = 0;
+    parts
+        .map(|reply| {
+            bytes += reply.len();
+            match (bytes > BATCH_BYTES_MAX, reply.id) {
+                (true, Some(id)) => {
+                    let text = "the answers of this batch are too large together; ask one by one";
+                    Reply::new(id, Err(RpcError::new(code::SERVER, text)))
+                }
+                (_, id) => Reply { id, body: reply.body },
+            }
+        })
+        .collect()
 }
 
 /// One request's part of the work.
@@ -137,7 +159,7 @@ async fn all(mut parts: Vec<Entry>) -> Vec<Reply> {
         if open { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;
-    parts.into_iter().filter_map(Entry::done).collect()
+    bounded(parts.into_iter().filter_map(Entry::done))
 }
 
 fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {

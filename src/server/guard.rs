@@ -112,8 +112,9 @@ pub(crate) fn check_operator(request: &RequestView<'_>) -> Result<(), Refusal> {
 /// read.
 pub(crate) fn check_content_type(request: &RequestView<'_>) -> Result<(), Refusal> {
     match request.header(Known::ContentType) {
-        Some(value) if !is_json(value) => Err(Refusal::UnsupportedMediaType),
-        _ => Ok(()),
+        Some(value) if is_json(value) && !request.repeated(Known::ContentType) => Ok(()),
+        None => Ok(()),
+        Some(_) => Err(Refusal::UnsupportedMediaType),
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
     let (id, session) = session::open_unkept(core, &view, caller, &introduction)?;
     session.bind_to_connection();
     let now_ms = core.clock.now_ms();
-    let outlet = core.outlets.open(Purpose::Standing);
+    let outlet = core.outlets.open(Purpose::Everything);
     let mut streams = core.streams.borrow_mut();
     let Ok(stream) = streams.open(StreamKind::Legacy, session.key(), &[], now_ms) else {
         drop(streams);

@@ -35,7 +35,13 @@ pub(crate) enum Purpose {
     Standing,
     /// It carries the answer to a request, and ends with it.
     Answer,
+    /// It carries every answer and message of a session (HTTP+SSE). What its client misses is lost,
+    /// so more may wait for it.
+    Everything,
 }
+
+/// How much more may wait for a client that gets everything over one stream.
+const EVERYTHING_TIMES: usize = 16;
 
 /// The queue between a stream and the task that writes it.
 pub(crate) struct Outlet {
@@ -121,6 +127,10 @@ impl Outlet {
         self.wake.notify();
     }
 
+    pub(crate) fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
     pub(crate) fn state(&self) -> OutletState {
         self.state.get()
     }
@@ -178,6 +188,7 @@ impl Outlets {
 
     /// Registers a new outlet; it stays reachable until the guard is dropped.
     pub(crate) fn open(self: &Rc<Self>, purpose: Purpose) -> OpenOutlet {
+        let times = if purpose == Purpose::Everything { EVERYTHING_TIMES } else { 1 };
         let number = self.next.get();
         self.next.set(number + 1);
         let id = OutletId(u64::from(self.core) << NUMBER_BITS | number);
@@ -186,7 +197,7 @@ impl Outlets {
             purpose,
             queue: RefCell::default(),
             queued_bytes: Cell::new(0),
-            queued_bytes_max: Cell::new(self.queued_bytes_max),
+            queued_bytes_max: Cell::new(self.queued_bytes_max.saturating_mul(times)),
             state: Cell::new(OutletState::Open),
             probes: RefCell::default(),
             wake: Notify::new(),
@@ -203,7 +214,7 @@ impl Outlets {
     /// Ends the standing streams properly, for shutdown. Answers end with their calls.
     pub(crate) fn finish_standing(&self) {
         for outlet in self.open.borrow().values() {
-            if outlet.purpose == Purpose::Standing {
+            if outlet.purpose != Purpose::Answer {
                 outlet.finish();
             }
         }

@@ -53,6 +53,28 @@ pub(crate) async fn answer(
     }
 }
 
+/// Judges a request whose body is still arriving, so that nobody's megabytes are taken in before it
+/// is known whether they may send any.
+pub(crate) fn judge_head(
+    core: &Rc<Core>,
+    plane: Plane,
+    memory: &mut Memory,
+    request: &RequestView<'_>,
+) -> Result<(), (Refusal, Echo)> {
+    let mut echo = Echo::of(request);
+    // The rest of the body is not read.
+    echo.keep_alive = false;
+    let judged = match route::find(request.path()) {
+        Route::Endpoint(endpoint) => guard(core, plane, request, &endpoint, &mut echo)
+            .and_then(|()| admit(core, plane, memory, request, &endpoint))
+            .map(drop),
+        _ if plane.is_admin() => Ok(()),
+        Route::Health | Route::Readiness | Route::Root => Ok(()),
+        Route::Unknown => Err(Refusal::NoSuchPath),
+    };
+    judged.map_err(|refusal| (refusal, echo))
+}
+
 /// Operators' requests. Over the admin address, a web page must not pass for an operator: pages
 /// send `Origin`, name another host, or cannot send JSON without asking first.
 async fn admin_answer(

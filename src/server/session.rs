@@ -5,6 +5,7 @@ use std::{rc::Rc, sync::Arc};
 use super::{core::Core, memory::Memory, pipeline::Admission, random_bytes, refusal::Refusal};
 use crate::{
     catalog::View,
+    http::Known,
     identity::Caller,
     sessions::{
         Adopted, ClientCapabilities, ClientInfo, Find, Owner, Revision, Session, SessionId,
@@ -54,9 +55,10 @@ pub(crate) async fn find(
 
 /// The session a request names in its header, if it names one.
 pub(crate) async fn named(admission: &mut Admission<'_>) -> Result<Option<Arc<Session>>, Refusal> {
-    let Some(text) = admission.request.header(crate::http::Known::McpSessionId) else {
-        return Ok(None);
-    };
+    let Some(text) = admission.request.header(Known::McpSessionId) else { return Ok(None) };
+    if admission.request.repeated(Known::McpSessionId) {
+        return Err(Refusal::UnknownSession);
+    }
     let Admission { core, memory, view, caller, .. } = admission;
     find(core, memory, view, *caller, text).await.map(Some)
 }
