@@ -68,8 +68,7 @@ fn the_service_manager_is_told() {
             let read = manager.recv(&mut bytes).unwrap();
             told.push(String::from_utf8(bytes[..read].to_vec()).unwrap());
         }
-        let told = told.drain(..).collect::<Vec<_>>();
-        told.last().unwrap().clone()
+        std::mem::take(&mut told).pop().unwrap()
     };
     let ready = wait_for("READY=1");
     assert!(ready.contains(&format!("STATUS=serving on {}", server.address())), "{ready}");
@@ -152,7 +151,7 @@ fn clients_that_do_not_let_go_are_left_within_the_grace_time() {
     server.terminate();
     assert!(server.ended().success());
     // The grace time, and what it takes to end the tasks that are left.
-    assert!(begin.elapsed() < Duration::from_millis(500 + 1000 + 1500), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
 }
 
 #[test]
