@@ -15,7 +15,7 @@ use std::{
 use super::{CommandError, check, output};
 use crate::{
     catalog::{self, Entities},
-    identity::{ApiKey, KEY_RANDOM_BYTES, KeyRecord},
+    identity::{ApiKey, KEY_RANDOM_BYTES},
     rt::Signals,
     server::{self, Start},
     settings::{self, Settings},
@@ -58,18 +58,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let entities = entities(arguments.api.as_deref())?;
     fs::create_dir_all(&data)
         .map_err(|source| CommandError::File { path: data.clone(), source })?;
-    let (key, record) = demo_key(&data.join("quickstart.key"))?;
+    let key = demo_key(&data.join("quickstart.key"))?;
+    let record = server::key_record(&key, TENANT, CLIENT_APPLICATION, KEY_LABEL, None)
+        .map_err(CommandError::Usage)?;
     let mut settings = Settings::load(None, settings::environment().into_iter())?;
     settings.runtime.data_directory.clone_from(&data);
     settings.listen.runtime = arguments.listen;
     settings.listen.admin_socket = None;
     let signals = Signals::install().map_err(server::StartError::Signals)?;
-    let running = server::start(Start {
-        settings,
-        entities: Some(entities),
-        keys: record.into_iter().collect(),
-    })?;
-    introduce(&running.base_url(), key.trim(), &data);
+    let running = server::start(Start { settings, entities: Some(entities), keys: vec![record] })?;
+    introduce(&running.base_url(), key.text(), &data);
     running.run(signals)?;
     Ok(())
 }
@@ -114,19 +112,24 @@ fn assign_the_rest(entities: &mut Entities) -> Result<(), CommandError> {
     if problems.is_empty() { Ok(()) } else { Err(CommandError::problems(&problems)) }
 }
 
-/// The key of earlier runs, or a new one with its record.
-fn demo_key(path: &Path) -> Result<(String, Option<KeyRecord>), CommandError> {
+/// The key of earlier runs, or a new one.
+fn demo_key(path: &Path) -> Result<ApiKey, CommandError> {
     let file_error = |source| CommandError::File { path: path.to_owned(), source };
     match fs::read_to_string(path) {
-        Ok(text) => return Ok((text, None)),
+        Ok(text) => {
+            return ApiKey::from_text(text.trim()).ok_or_else(|| {
+                CommandError::Usage(format!(
+                    "{} holds no API key; remove the file and a new key is made",
+                    path.display()
+                ))
+            });
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(file_error(error)),
     }
     let mut random = [0; KEY_RANDOM_BYTES];
     server::random_bytes(&mut random);
     let key = ApiKey::generate(random);
-    let record = server::key_record(&key, TENANT, CLIENT_APPLICATION, KEY_LABEL, None)
-        .map_err(CommandError::Usage)?;
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -134,7 +137,7 @@ fn demo_key(path: &Path) -> Result<(String, Option<KeyRecord>), CommandError> {
         .open(path)
         .map_err(file_error)?;
     file.write_all(key.text().as_bytes()).map_err(file_error)?;
-    Ok((key.text().to_owned(), Some(record)))
+    Ok(key)
 }
 
 /// Prints how to connect: the URL, the key, a curl line, and settings for common clients.

@@ -111,6 +111,12 @@ impl ApiKey {
         Self { text: format!("{PREFIX}{id}_{secret}"), id }
     }
 
+    /// A key whose text is known. `None` where it has not the shape of one.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let (id, _) = id_and_hash(text)?;
+        Some(Self { text: text.to_owned(), id })
+    }
+
     /// The whole key: the one time it is shown.
     pub fn text(&self) -> &str {
         &self.text

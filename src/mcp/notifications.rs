@@ -1,8 +1,21 @@
-//! Messages the server sends on its own: finished, since they have no parameters.
+//! Messages the server sends on its own.
+
+use crate::rpc;
 
 /// The tools a client sees are others now.
 pub const TOOLS_LIST_CHANGED: &[u8] =
     br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+/// A running request still runs. `progress` rises with the seconds; there is no total to tell.
+/// `token` is the client's, as JSON text.
+pub fn progress(token: &str, seconds: u64) -> Vec<u8> {
+    let params = format!(
+        r#"{{"progressToken":{token},"progress":{seconds},"message":"running for {seconds} s"}}"#
+    );
+    let mut payload = Vec::new();
+    rpc::write_notification(&mut payload, "notifications/progress", Some(params.as_bytes()));
+    payload
+}
+
 /// The resources a client sees are others now.
 pub const RESOURCES_LIST_CHANGED: &[u8] =
     br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#;

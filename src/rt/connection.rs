@@ -168,6 +168,9 @@ impl Reader {
     pub fn set_read_size(&mut self, bytes: usize) {
         self.socket.size = bytes.clamp(1, READ_BYTES_MAX);
         self.socket.size_now = self.socket.size;
+        if self.socket.spare.capacity() > self.socket.size {
+            self.socket.spare = Vec::new();
+        }
     }
 }
 

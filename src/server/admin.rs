@@ -14,7 +14,7 @@ use super::{
     health,
     publication::ChangeError,
     respond::{self, Echo},
-    time,
+    session, time,
 };
 use crate::{
     catalog::{ClientApplicationId, Entities, EntityName, TenantId},
@@ -119,12 +119,12 @@ fn status(core: &Core) -> Value {
     };
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "ready": health::unready(core).unwrap_or_else(|| "yes".to_owned()),
+        "ready": health::unready(core).unwrap_or("yes"),
         "runtime_address": shared.runtime_address.to_string(),
         "started": time::text_of_ms(shared.started_ms),
         "uptime_seconds": shared.started.elapsed().as_secs(),
         "cores": shared.cores(),
-        "driver": rt::driver_name(),
+        "driver": shared.driver(),
         "store": store,
         "catalog_version": published.snapshot.version(),
         "client_applications": clients,
@@ -248,8 +248,24 @@ pub fn key_record(
 async fn revoke_key(core: &Rc<Core>, id: &str) -> Result<Value, Trouble> {
     let (shared, id) = (core.shared.clone(), id.to_owned());
     let now_ms = core.clock.now_ms();
-    core.shared.workers.run(move || shared.publication.revoke_key(&id, now_ms)).await??;
-    Ok(json!({ "revoked": true }))
+    let caller = format!("key:{id}");
+    let sessions = core
+        .shared
+        .workers
+        .run(move || {
+            shared.publication.revoke_key(&id, now_ms)?;
+            let mut own = Vec::new();
+            shared.sessions.for_each(|session| {
+                if session.caller() == caller {
+                    own.push(session.key());
+                }
+            });
+            Ok::<_, ChangeError>(own)
+        })
+        .await??;
+    // What the key had open ends with it.
+    let ended = sessions.into_iter().filter(|key| session::end(core, *key)).count();
+    Ok(json!({ "revoked": true, "sessions_ended": ended }))
 }
 
 #[derive(Debug, Deserialize)]

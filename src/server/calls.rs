@@ -6,8 +6,6 @@
 //! depends on whether it could come back: with a session the call goes on, without one it ends.
 
 use std::{
-    future::Future,
-    pin::Pin,
     rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
@@ -16,52 +14,18 @@ use std::{
 use super::{
     core::Core,
     event_stream::{EventStream, Wire},
-    execute::Job,
-    outlet::Outlet,
+    outlet::{Outlet, Purpose},
     refusal::Refusal,
     respond::{self, Echo},
+    running::{Job, Outcome, Running, cancelled},
 };
 use crate::{
     http::LAST_CHUNK,
-    mcp::Revision,
-    rpc::{self, OwnedId, Reply, RpcError},
-    rt::{self, Either, Notify},
-    sessions::{CallHandle, CallRefused, Hold, Session, SessionId},
+    mcp::{self, Revision},
+    rt::{self, Either},
+    sessions::{Hold, Session, SessionId},
     streams::{StreamId, StreamKind, frame},
 };
-
-/// A running call, wherever its answer goes.
-pub(crate) type Running = Pin<Box<dyn Future<Output = Outcome>>>;
-
-/// What a POST leads to.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    /// The answer to one request.
-    Reply(Reply),
-    /// The answers to the requests of a batch.
-    Batch(Vec<Reply>),
-    /// The client cancelled: it wants no answer any more (MCP, cancellation).
-    Cancelled(OwnedId),
-}
-
-impl Outcome {
-    /// The JSON text of the answer; `None` where none is wanted.
-    pub(crate) fn payload(&self) -> Option<Vec<u8>> {
-        match self {
-            Self::Reply(reply) => {
-                let mut payload = Vec::with_capacity(reply.len());
-                reply.write(&mut payload);
-                Some(payload)
-            }
-            Self::Batch(replies) => {
-                let mut payload = Vec::with_capacity(rpc::batch_len(replies));
-                rpc::write_batch(&mut payload, replies);
-                Some(payload)
-            }
-            Self::Cancelled(_) => None,
-        }
-    }
-}
 
 /// The kind of answer a client takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +87,7 @@ pub(crate) enum Settled {
 
 /// With `sse_upgrade_after_ms = 0` every answer is a stream; its head waits this long for the
 /// answer, so that a quick one is a single write.
-const GATHER: Duration = Duration::from_millis(2);
+const GATHER: Duration = Duration::from_millis(20);
 /// A call answered as plain JSON runs this long before its client is watched for a disconnect.
 const WATCH_AFTER: Duration = Duration::from_millis(250);
 /// How often a client that gave a progress token hears that its call still runs.
@@ -143,7 +107,7 @@ pub(crate) async fn settle(
         AnswerKind::EventStream => GATHER,
         AnswerKind::Either => core.shared.timing.upgrade_after.max(GATHER),
     };
-    match rt::race(waiting.job.running.as_mut(), rt::sleep(patience)).await {
+    match rt::race(&mut waiting.job.running, rt::sleep(patience)).await {
         Either::Left(outcome) => settled(core, &waiting, &outcome, out),
         Either::Right(()) if waiting.answering.kind == AnswerKind::Json => {
             watched(core, waiting, wire, out).await
@@ -183,8 +147,7 @@ pub(crate) fn write(
         }
         // HTTP wants a response where MCP wants none.
         Outcome::Cancelled(id) => {
-            let error = RpcError::new(rpc::code::REQUEST_CANCELLED, "Request cancelled");
-            respond::reply(core, out, echo, None, &Reply::new(id.clone(), Err(error)));
+            respond::reply(core, out, echo, None, &cancelled(id.clone()));
         }
     }
 }
@@ -241,7 +204,7 @@ async fn watched(
     wire.deadline.clear();
     while wire.pipelined.len() < WATCHED_BYTES_MAX {
         let read = wire.reader.read(&mut wire.pipelined, &wire.deadline);
-        match rt::race(waiting.job.running.as_mut(), read).await {
+        match rt::race(&mut waiting.job.running, read).await {
             Either::Left(outcome) => return settled(core, &waiting, &outcome, out),
             Either::Right(Ok(read)) if read > 0 => {}
             Either::Right(_) => {
@@ -250,7 +213,7 @@ async fn watched(
             }
         }
     }
-    let outcome = waiting.job.running.as_mut().await;
+    let outcome = (&mut waiting.job.running).await;
     settled(core, &waiting, &outcome, out)
 }
 
@@ -261,7 +224,7 @@ const WATCHED_BYTES_MAX: usize = 64 * 1024;
 fn open_stream(core: &Rc<Core>, waiting: Waiting, out: &mut Vec<u8>) -> Settled {
     let Waiting { job, answering } = waiting;
     let keep_alive = answering.echo.keep_alive;
-    let outlet = core.outlets.open();
+    let outlet = core.outlets.open(Purpose::Answer);
     let (stream, sink, hold) = match &answering.session {
         None => (None, Sink::Outlet(Rc::clone(&outlet)), None),
         Some(session) => {
@@ -275,7 +238,7 @@ fn open_stream(core: &Rc<Core>, waiting: Waiting, out: &mut Vec<u8>) -> Settled 
     };
     respond::stream_head(core, out, &answering.echo, answering.header());
     rt::spawn(finish(core.clone(), job, sink));
-    Settled::Stream(Box::new(EventStream { outlet, stream, keep_alive, hold, ends: None }))
+    Settled::Stream(Box::new(EventStream { outlet, stream, keep_alive, hold, ends_session: None }))
 }
 
 /// A stream of the session for the answer, attached to the client's connection. `None` where the
@@ -319,26 +282,13 @@ enum Sink {
 }
 
 /// Runs a call to its end and sends its answer. Outside sessions the client's disconnect ends it.
-async fn finish(core: Rc<Core>, job: Job, sink: Sink) {
-    let started = Instant::now();
-    let Job { mut running, progress_token, .. } = job;
-    let outcome = loop {
-        let step = rt::race(running.as_mut(), rt::sleep(PROGRESS_EVERY));
-        let step = match &sink {
-            Sink::Stream { .. } => step.await,
-            Sink::Outlet(outlet) => match rt::race(step, outlet.gone()).await {
-                Either::Left(step) => step,
-                Either::Right(()) => return,
-            },
-        };
-        match step {
-            Either::Left(outcome) => break outcome,
-            Either::Right(()) => {
-                if let Some(token) = &progress_token {
-                    sink.send(&core, progress_payload(token, started.elapsed().as_secs()));
-                }
-            }
-        }
+async fn finish(core: Rc<Core>, mut job: Job, sink: Sink) {
+    let outcome = match &sink {
+        Sink::Stream { .. } => run(&core, &mut job, &sink).await,
+        Sink::Outlet(outlet) => match rt::race(run(&core, &mut job, &sink), outlet.gone()).await {
+            Either::Left(outcome) => outcome,
+            Either::Right(()) => return,
+        },
     };
     if let Some(payload) = outcome.payload() {
         sink.send(&core, payload);
@@ -350,6 +300,21 @@ async fn finish(core: Rc<Core>, job: Job, sink: Sink) {
             hold.session().remove_stream(stream);
         }
         Sink::Outlet(outlet) => outlet.finish(),
+    }
+}
+
+/// Runs the call, telling a client that gave a progress token now and then that it still runs.
+async fn run(core: &Rc<Core>, job: &mut Job, sink: &Sink) -> Outcome {
+    let Some(token) = &job.progress_token else { return (&mut job.running).await };
+    let started = Instant::now();
+    loop {
+        match rt::race(&mut job.running, rt::sleep(PROGRESS_EVERY)).await {
+            Either::Left(outcome) => return outcome,
+            Either::Right(()) => {
+                let payload = mcp::progress(token, started.elapsed().as_secs());
+                sink.send(core, payload);
+            }
+        }
     }
 }
 
@@ -369,59 +334,4 @@ impl Sink {
 async fn finish_unheard(hold: Hold, running: Running) {
     let _ = running.await;
     drop(hold);
-}
-
-/// `progress` rises with the seconds the call has run; there is no total to tell.
-fn progress_payload(token: &str, seconds: u64) -> Vec<u8> {
-    let params = format!(
-        r#"{{"progressToken":{token},"progress":{seconds},"message":"running for {seconds} s"}}"#
-    );
-    let mut payload = Vec::new();
-    rpc::write_notification(&mut payload, "notifications/progress", Some(params.as_bytes()));
-    payload
-}
-
-/// A call's place among those of its core and session; while it exists, a cancellation finds the
-/// call.
-pub(crate) struct Registration {
-    core: Rc<Core>,
-    session: Arc<Session>,
-    handle: CallHandle,
-    cancelled: Rc<Notify>,
-}
-
-impl Registration {
-    /// Registers a call under its request's id. Outside sessions nothing can name it.
-    pub(crate) fn new(
-        core: &Rc<Core>,
-        session: Option<&Arc<Session>>,
-        id: &OwnedId,
-    ) -> Result<Option<Self>, Refusal> {
-        let Some(session) = session else { return Ok(None) };
-        let (number, cancelled) = core.register_call();
-        let handle = CallHandle { core: core.index, number };
-        let registration = Self { core: core.clone(), session: session.clone(), handle, cancelled };
-        session.begin_call(id.as_bytes(), handle).map_err(|refused| match refused {
-            CallRefused::Full => Refusal::Busy,
-            CallRefused::Duplicate | CallRefused::IdTooLong => {
-                Refusal::Message(RpcError::invalid_request(refused.to_string()))
-            }
-        })?;
-        Ok(Some(registration))
-    }
-
-    /// Waits until the client cancels.
-    ///
-    /// # Cancel safety
-    /// Safe.
-    pub(crate) async fn cancelled(&self) {
-        self.cancelled.notified().await;
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        self.core.forget_call(self.handle.number);
-        self.session.finish_call(self.handle);
-    }
 }

@@ -24,8 +24,17 @@ use crate::{
 pub(crate) enum Plane {
     /// Clients: MCP and health.
     Runtime,
-    /// Operators, over the admin socket or the loopback admin address.
+    /// Operators, over the admin socket, which only they can open.
     Admin,
+    /// Operators, over the loopback admin address, which every program and every web page on this
+    /// machine can reach.
+    AdminAddress,
+}
+
+impl Plane {
+    pub(crate) fn is_admin(self) -> bool {
+        matches!(self, Self::Admin | Self::AdminAddress)
+    }
 }
 
 /// What a request led to.
@@ -87,13 +96,18 @@ async fn requests(core: Rc<Core>, plane: Plane, mut wire: Wire) {
                         .await;
                 requests.consume();
                 match go_on(&core, answer, &mut wire, &mut out).await {
-                    Next::Request => {}
+                    // A call that was watched for its client's disconnect read on meanwhile.
+                    Next::Request => requests.buffer().append(&mut wire.pipelined),
                     Next::Close => return close(wire, out, &core).await,
                     Next::Stream(stream) => {
-                        if write(&core, &mut wire, &mut out).await {
-                            std::mem::swap(&mut wire.pipelined, requests.buffer());
-                            rt::spawn(event_stream::run(core, plane, *stream, wire));
+                        // What hangs on the stream is undone where it ends, so it must run even
+                        // if its head did not get through.
+                        if !write(&core, &mut wire, &mut out).await {
+                            stream.outlet.drop_connection();
                         }
+                        // Not the buffer itself: a stream holds what it was sent, no more.
+                        wire.pipelined = requests.buffer().as_slice().to_vec();
+                        rt::spawn(event_stream::run(core, plane, *stream, wire));
                         return;
                     }
                 }

@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{HashMap, HashSet},
+    collections::{HashMap, VecDeque},
     rc::Rc,
     sync::Arc,
 };
@@ -24,13 +24,16 @@ use crate::{
     catalog::TenantId,
     downstream::RestCaller,
     http::{self, BodyLength},
-    rt::{self, Notify, OneshotSender, Stop},
+    rt::{self, Notify, OneshotSender, Stop, Undelivered},
     streams::{EventId, OutletId, SessionKey, StreamId, StreamKind, StreamTable},
     telemetry::{CoreMetrics, ExecutionId, ExecutionIds},
 };
 
 /// How long a question to another core may go unanswered.
 const CORE_ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_millis(700);
+
+/// Messages kept for cores that have no room; more are lost, and said to be.
+const PUT_OFF_MAX: usize = 65_536;
 
 /// The state of one core.
 pub(crate) struct Core {
@@ -47,8 +50,9 @@ pub(crate) struct Core {
     pub(crate) write_behind: WriteBehind,
     calls: RefCell<HashMap<u64, Rc<Notify>>>,
     next_call: Cell<u64>,
-    /// Outlets of other cores that a frame could not be delivered to.
-    broken: RefCell<HashSet<OutletId>>,
+    call_over: Notify,
+    /// Messages other cores had no room for.
+    put_off: RefCell<VecDeque<(usize, CoreMessage)>>,
     published: RefCell<Rc<Published>>,
 }
 
@@ -86,7 +90,8 @@ impl Core {
             write_behind,
             calls: RefCell::default(),
             next_call: Cell::new(0),
-            broken: RefCell::default(),
+            call_over: Notify::new(),
+            put_off: RefCell::default(),
             published: RefCell::new(Rc::new(shared.published())),
             shared,
         })
@@ -132,6 +137,17 @@ impl Core {
 
     pub(crate) fn forget_call(&self, number: u64) {
         self.calls.borrow_mut().remove(&number);
+        self.call_over.notify();
+    }
+
+    /// Waits until no registered call runs.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn all_calls_over(&self) {
+        while !self.calls.borrow().is_empty() {
+            self.call_over.notified().await;
+        }
     }
 
     /// Cancels a call wherever it runs; one that is over already stays over.
@@ -142,13 +158,14 @@ impl Core {
     // ---- streams
 
     /// Attaches an outlet of this core to a stream, wherever the stream lives, and sends it what
-    /// followed the event. `None` when the session has no such stream any more.
+    /// followed the event. `None` when the session has no such stream any more; an error when the
+    /// stream's core did not answer, and then nothing was attached.
     pub(crate) async fn attach(
         self: &Rc<Self>,
         event: EventId,
         session: SessionKey,
         outlet: OutletId,
-    ) -> Option<StreamKind> {
+    ) -> Result<Option<StreamKind>, rt::Elapsed> {
         let owner = self.owner(event.stream);
         let (answer, found) = rt::oneshot();
         self.send(
@@ -161,7 +178,14 @@ impl Core {
                 answer,
             }),
         );
-        rt::timeout(CORE_ANSWER_WITHIN, found).await.ok()?.ok()?
+        match rt::timeout(CORE_ANSWER_WITHIN, found).await {
+            Ok(found) => Ok(found.unwrap_or(None)),
+            Err(elapsed) => {
+                // Behind the question in the same inbox, so it undoes whatever came of it.
+                self.detach(event.stream, outlet);
+                Err(elapsed)
+            }
+        }
     }
 
     /// Tells a stream that the client behind `outlet` is gone.
@@ -213,25 +237,38 @@ impl Core {
             return self.handle(message);
         }
         self.metrics.cross_core_hops.increment();
-        if let Err(message) = self.shared.send(core, message) {
+        if let Err(Undelivered::Full(message)) = self.shared.send(core, message) {
             self.metrics.messages_undelivered.increment();
-            tracing::warn!(core, "a core's inbox is full; a message was dropped");
-            if let CoreMessage::Deliver { outlet, .. }
-            | CoreMessage::Replay { outlet, .. }
-            | CoreMessage::FinishOutlet { outlet } = message
-            {
-                self.broken.borrow_mut().insert(outlet);
-            }
+            self.put_off(core, message);
         }
     }
 
-    /// A client that missed a frame must not go on as if it had not: its connection is dropped as
-    /// soon as its core hears of it, and the frame comes from the window when it resumes.
-    pub(crate) fn drop_broken_outlets(&self) {
-        self.broken.borrow_mut().retain(|outlet| {
-            let message = CoreMessage::DropOutlet { outlet: *outlet };
-            self.shared.send(outlet::core_of(*outlet), message).is_err()
-        });
+    /// A core whose inbox is full gets what matters later. A client that missed a frame must not go
+    /// on as if it had not: its connection is dropped, and the frame comes from the window when it
+    /// resumes.
+    fn put_off(&self, core: usize, message: CoreMessage) {
+        let message = match message {
+            CoreMessage::Deliver { outlet, .. } | CoreMessage::Replay { outlet, .. } => {
+                CoreMessage::DropOutlet { outlet }
+            }
+            message => message,
+        };
+        let mut put_off = self.put_off.borrow_mut();
+        if put_off.len() < PUT_OFF_MAX {
+            put_off.push_back((core, message));
+        } else {
+            tracing::error!(core, "a core takes no messages; one was lost");
+        }
+    }
+
+    /// Sends again what other cores had no room for, in order.
+    pub(crate) fn send_put_off(&self) {
+        let mut put_off = self.put_off.borrow_mut();
+        while let Some((core, message)) = put_off.pop_front() {
+            if let Err(Undelivered::Full(message)) = self.shared.send(core, message) {
+                return put_off.push_front((core, message));
+            }
+        }
     }
 
     /// Does what a message asks.
@@ -281,7 +318,7 @@ impl Core {
             CoreMessage::Beat { answer } => say(answer, ()),
             CoreMessage::Stop => {
                 self.stop.stop();
-                self.outlets.finish_all();
+                self.outlets.finish_standing();
             }
         }
     }

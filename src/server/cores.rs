@@ -1,6 +1,6 @@
 //! The life of a core: its tasks from start to stop.
 
-use std::{rc::Rc, time::Duration};
+use std::{rc::Rc, sync::atomic::Ordering, time::Duration};
 
 use super::{
     connection::{self, Plane},
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     rpc::{RpcError, code},
-    rt::{self, BoundListener, InboxReceiver, ServerTls},
+    rt::{self, BoundListener, InboxReceiver, ListenAddress, ServerTls},
 };
 
 /// The sockets a core serves.
@@ -26,6 +26,7 @@ const END_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs a core until it is told to stop and has finished what it could in the grace time.
 pub(crate) async fn run(core: Rc<Core>, sockets: Sockets, inbox: InboxReceiver<CoreMessage>) {
+    core.shared.core_runs(rt::driver_name());
     answer_lost_calls(&core);
     rt::spawn(write_behind::run(core.clone()));
     rt::spawn(housekeeping::run(core.clone()));
@@ -34,14 +35,22 @@ pub(crate) async fn run(core: Rc<Core>, sockets: Sockets, inbox: InboxReceiver<C
     }
     rt::spawn(read_inbox(core.clone(), inbox));
     for admin in sockets.admin {
-        rt::spawn(listen(core.clone(), Plane::Admin, admin, None));
+        let plane = match admin.local_address() {
+            ListenAddress::Unix(_) => Plane::Admin,
+            ListenAddress::Tcp(_) => Plane::AdminAddress,
+        };
+        rt::spawn(listen(core.clone(), plane, admin, None));
     }
     rt::spawn(listen(core.clone(), Plane::Runtime, sockets.runtime, sockets.tls));
     core.stop.stopped().await;
     let grace = Duration::from_millis(core.shared.settings.runtime.shutdown_grace_ms);
-    if rt::timeout(grace, core.connections.all_closed()).await.is_err() {
+    let finished = async {
+        core.connections.all_closed().await;
+        core.all_calls_over().await;
+    };
+    if rt::timeout(grace, finished).await.is_err() {
         let open = core.connections.open();
-        tracing::warn!(core = core.index, open, "connections still open after the grace time");
+        tracing::warn!(core = core.index, open, "not all was finished in the grace time");
     }
     core.write_behind.flush(&core);
     rt::end_tasks(END_WITHIN).await;
@@ -55,6 +64,7 @@ async fn listen(core: Rc<Core>, plane: Plane, listener: BoundListener, tls: Opti
         .await;
     if let Err(error) = served {
         tracing::error!(core = core.index, %error, "a listener failed; the core stops accepting");
+        core.shared.deaf.store(true, Ordering::Relaxed);
     }
 }
 

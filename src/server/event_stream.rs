@@ -11,12 +11,13 @@ use super::{
     connections::Place,
     core::Core,
     outlet::{OpenOutlet, OutletState},
+    session,
 };
 use crate::{
     http,
     rt::{self, Deadline, Either, Reader, Writer},
     sessions::Hold,
-    streams::StreamId,
+    streams::{SessionKey, StreamId},
 };
 
 /// What is read at a time from a client that has nothing to say.
@@ -39,13 +40,8 @@ pub(crate) struct EventStream {
     pub(crate) keep_alive: bool,
     /// Keeps the session from becoming idle while its client listens.
     pub(crate) hold: Option<Hold>,
-    /// What else ends with the connection.
-    pub(crate) ends: Option<Box<dyn EndsWithConnection>>,
-}
-
-/// Something that is over when the client's connection is (the session of HTTP+SSE).
-pub(crate) trait EndsWithConnection: std::fmt::Debug {
-    fn end(&self, core: &Rc<Core>);
+    /// A session that is over when the connection is, as HTTP+SSE has it.
+    pub(crate) ends_session: Option<SessionKey>,
 }
 
 /// The connection's halves and what it had already sent.
@@ -65,19 +61,19 @@ pub(crate) async fn run(core: Rc<Core>, plane: Plane, stream: EventStream, mut w
     wire.reader.set_read_size(WATCH_READ_BYTES);
     let ended = pump(&core, &stream, &mut wire).await;
     core.metrics.streams_open.add(-1);
-    let EventStream { outlet, stream, keep_alive, ends, hold } = stream;
+    let EventStream { outlet, stream, keep_alive, ends_session, hold } = stream;
     drop(hold);
     if let Some(stream) = stream {
         core.detach(stream, outlet.id);
     }
     drop(outlet);
-    if let Some(ends) = ends {
-        ends.end(&core);
+    if let Some(key) = ends_session {
+        session::end(&core, key);
     }
     if ended == Ended::Properly && keep_alive && !core.stop.is_stopped() {
         connection::resume(core, plane, wire);
     } else {
-        let _ = wire.writer.shutdown().await;
+        let _ = Box::pin(wire.writer.shutdown()).await;
     }
 }
 
@@ -93,11 +89,18 @@ async fn pump(core: &Rc<Core>, stream: &EventStream, wire: &mut Wire) -> Ended {
     let keep_alive = core.shared.timing.keep_alive;
     let mut reading = true;
     loop {
-        if let Err(ended) = write_waiting(core, stream, wire).await {
-            return ended;
+        // What writes is boxed: an idle stream must not carry the room for it.
+        if stream.outlet.has_work() {
+            if let Err(ended) = Box::pin(write_waiting(core, stream, wire)).await {
+                return ended;
+            }
+            Box::pin(answer_probes(core, stream, wire)).await;
         }
-        answer_probes(core, stream, wire).await;
-        wire.deadline.set(keep_alive);
+        if keep_alive.is_zero() {
+            wire.deadline.clear();
+        } else {
+            wire.deadline.set(keep_alive);
+        }
         if reading {
             let woken = stream.outlet.woken();
             let read = wire.reader.read(&mut wire.pipelined, &wire.deadline);
@@ -106,7 +109,7 @@ async fn pump(core: &Rc<Core>, stream: &EventStream, wire: &mut Wire) -> Ended {
                 Either::Right(Ok(0)) => return Ended::Abruptly,
                 Either::Right(Ok(_)) => reading = wire.pipelined.len() < PIPELINED_BYTES_MAX,
                 Either::Right(Err(error)) if error.kind() == std::io::ErrorKind::TimedOut => {
-                    if !write_keep_alive(core, wire).await {
+                    if !Box::pin(write_keep_alive(core, wire)).await {
                         return Ended::Abruptly;
                     }
                 }
@@ -114,7 +117,7 @@ async fn pump(core: &Rc<Core>, stream: &EventStream, wire: &mut Wire) -> Ended {
             }
         } else if let Either::Right(()) =
             rt::race(stream.outlet.woken(), wire.deadline.expired()).await
-            && !write_keep_alive(core, wire).await
+            && !Box::pin(write_keep_alive(core, wire)).await
         {
             return Ended::Abruptly;
         }
@@ -194,5 +197,20 @@ async fn answer_probes(core: &Core, stream: &EventStream, wire: &mut Wire) {
     }
     for probe in probes {
         let _ = probe.send(alive);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes_of<A, B, C, D, F>(_: fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn an_idle_stream_is_a_small_task() {
+        let bytes = bytes_of(run);
+        assert!(bytes <= 800, "{bytes}");
     }
 }

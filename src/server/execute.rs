@@ -4,16 +4,16 @@
 //! before anything runs, so a running call owns all it needs and outlives the connection it came
 //! on.
 
-use std::{future::poll_fn, pin::Pin, rc::Rc, sync::Arc, task::Poll, time::Instant};
+use std::{future::poll_fn, rc::Rc, sync::Arc, task::Poll, time::Instant};
 
 use super::{
-    calls::{Outcome, Registration, Running},
     core::Core,
     note,
     refusal::Refusal,
+    running::{Answered, Job, Outcome, Registration, Running, Single},
 };
 use crate::{
-    catalog::{CompiledTool, ToolKind, View},
+    catalog::{BuiltinTool, CompiledTool, ToolKind, View},
     downstream::{self, CallEnvironment},
     mapping::OutgoingRequest,
     mcp::{self, DispatchContext, Initialization, Invocation, Revision, Step, ToolOutcome},
@@ -44,13 +44,6 @@ pub(crate) enum Work {
     Running(Job),
 }
 
-/// Calls under way and what their answer needs.
-pub(crate) struct Job {
-    pub(crate) running: Running,
-    pub(crate) progress_token: Option<Box<str>>,
-    pub(crate) note: Vec<u8>,
-}
-
 /// Opens a session for an `initialize`, where the transport has sessions to open.
 pub(crate) type OpenSession<'a> = &'a mut dyn FnMut(&Initialization<'_>) -> Result<(), Refusal>;
 
@@ -78,7 +71,8 @@ fn single(
     };
     Ok(match request(asking, id, message, open_session)? {
         Entry::Done(reply) => Work::Done(Outcome::Reply(reply)),
-        Entry::Running { running, progress_token } => {
+        Entry::Running { call, progress_token } => {
+            let running = Running::Single(call);
             Work::Running(Job { running, progress_token, note: note::single(id) })
         }
     })
@@ -110,13 +104,14 @@ fn batch(
         return Ok(Work::Done(Outcome::Batch(parts.into_iter().filter_map(Entry::done).collect())));
     }
     let note = note::batch(ids.into_iter());
-    Ok(Work::Running(Job { running: Box::pin(all(parts)), progress_token: None, note }))
+    let running = Running::Batch(Box::pin(all(parts)));
+    Ok(Work::Running(Job { running, progress_token: None, note }))
 }
 
 /// One request's part of the work.
 enum Entry {
     Done(Reply),
-    Running { running: Running, progress_token: Option<Box<str>> },
+    Running { call: Single, progress_token: Option<Box<str>> },
 }
 
 impl Entry {
@@ -129,25 +124,20 @@ impl Entry {
 }
 
 /// Runs the calls of a batch side by side; its size is bounded where it is parsed.
-async fn all(mut parts: Vec<Entry>) -> Outcome {
+async fn all(mut parts: Vec<Entry>) -> Vec<Reply> {
     poll_fn(|context| {
         let mut open = false;
         for part in &mut parts {
-            let Entry::Running { running, .. } = part else { continue };
-            match Pin::as_mut(running).poll(context) {
+            let Entry::Running { call, .. } = part else { continue };
+            match call.as_mut().poll(context) {
                 Poll::Pending => open = true,
-                Poll::Ready(Outcome::Reply(reply)) => *part = Entry::Done(reply),
-                Poll::Ready(Outcome::Cancelled(id)) => {
-                    let error = RpcError::new(crate::rpc::code::REQUEST_CANCELLED, "Cancelled");
-                    *part = Entry::Done(Reply::new(id, Err(error)));
-                }
-                Poll::Ready(Outcome::Batch(_)) => {}
+                Poll::Ready(answered) => *part = Entry::Done(answered.reply()),
             }
         }
         if open { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;
-    Outcome::Batch(parts.into_iter().filter_map(Entry::done).collect())
+    parts.into_iter().filter_map(Entry::done).collect()
 }
 
 fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
@@ -192,7 +182,7 @@ fn request(
             Ok(initialization.result)
         }
         Step::Invoke(invocation) => {
-            return invoke(asking, id.to_owned_id(), &invocation, started);
+            return Ok(invoke(asking, id.to_owned_id(), &invocation, started));
         }
         // Neither comes of a request.
         Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
@@ -207,36 +197,78 @@ fn invoke(
     id: OwnedId,
     invocation: &Invocation<'_>,
     started: Instant,
-) -> Result<Entry, Refusal> {
+) -> Entry {
     let core = asking.core;
     let done = |outcome: ToolOutcome, id| {
         Entry::Done(shaped(core, &outcome, asking.revision, id, started))
     };
     match &invocation.tool.kind {
+        // Whoever has many sessions: they are not looked through on a core.
+        ToolKind::Builtin(tool @ BuiltinTool::ListSessions) => {
+            let call = BuiltinCall {
+                core: core.clone(),
+                tool: *tool,
+                view: asking.view.clone(),
+                revision: asking.revision,
+                id,
+                started,
+            };
+            Entry::Running { call: Box::pin(call.run()), progress_token: None }
+        }
         ToolKind::Builtin(tool) => {
-            Ok(done(downstream::run_builtin(*tool, &**core, asking.view), id))
+            done(downstream::run_builtin(*tool, &*core.shared, asking.view), id)
         }
         ToolKind::Rest { request, .. } => {
             let arguments = match request.validate(invocation.arguments) {
                 Ok(arguments) => arguments,
                 Err(invalid) => {
                     let text = invalid.to_string();
-                    return Ok(done(ToolOutcome::InvalidArguments { text }, id));
+                    return done(ToolOutcome::InvalidArguments { text }, id);
                 }
+            };
+            let registration = match Registration::new(core, asking.session, &id) {
+                Ok(registration) => registration,
+                Err(error) => return Entry::Done(Reply::new(id, Err(error))),
             };
             let call = RestCall {
                 core: core.clone(),
                 tool: invocation.tool.clone(),
                 request: request.build(&arguments),
-                registration: Registration::new(core, asking.session, &id)?,
+                registration,
                 revision: asking.revision,
                 correlation: asking.correlation.map(Box::from),
                 id,
                 started,
             };
             let progress_token = invocation.progress_token.map(|token| token.text().into());
-            Ok(Entry::Running { running: Box::pin(call.run()), progress_token })
+            Entry::Running { call: Box::pin(call.run()), progress_token }
         }
+    }
+}
+
+/// A call of one of the appliance's own tools that takes a worker.
+struct BuiltinCall {
+    core: Rc<Core>,
+    tool: BuiltinTool,
+    view: Arc<View>,
+    revision: Revision,
+    id: OwnedId,
+    started: Instant,
+}
+
+impl BuiltinCall {
+    async fn run(self) -> Answered {
+        let (shared, view, tool) = (self.core.shared.clone(), self.view, self.tool);
+        let ran = self
+            .core
+            .shared
+            .workers
+            .run(move || downstream::run_builtin(tool, &*shared, &view))
+            .await;
+        let outcome = ran.unwrap_or_else(|error| ToolOutcome::Failure {
+            text: format!("The server is busy ({error}). Try again shortly."),
+        });
+        Answered::Reply(shaped(&self.core, &outcome, self.revision, self.id, self.started))
     }
 }
 
@@ -253,7 +285,7 @@ struct RestCall {
 }
 
 impl RestCall {
-    async fn run(self) -> Outcome {
+    async fn run(self) -> Answered {
         let core = &self.core;
         let execution_id = core.next_execution_id();
         let environment = CallEnvironment {
@@ -270,7 +302,7 @@ impl RestCall {
                     tracing::debug!(%execution_id, "call cancelled by the client");
                     let (method, outcome) = (MethodLabel::ToolsCall, OutcomeLabel::Cancelled);
                     core.metrics.request(method, outcome, self.started.elapsed());
-                    return Outcome::Cancelled(self.id);
+                    return Answered::Cancelled(self.id);
                 }
             },
         };
@@ -278,7 +310,7 @@ impl RestCall {
         let outcome =
             called.unwrap_or_else(|error| ToolOutcome::Failure { text: error.to_string() });
         let outcome = if self.tool.has_output_schema { outcome.structured() } else { outcome };
-        Outcome::Reply(shaped(core, &outcome, self.revision, self.id, self.started))
+        Answered::Reply(shaped(core, &outcome, self.revision, self.id, self.started))
     }
 }
 

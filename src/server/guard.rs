@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::refusal::Refusal;
 use crate::{
     http::{
-        Known, RequestView,
+        Known, Method, RequestView,
         origin::{self, HostPort, Origin},
     },
     settings::Settings,
@@ -54,19 +54,18 @@ impl Guard {
 
     /// Whether the request comes from a page that may call: true with an allowed origin, false
     /// without any origin.
-    pub(crate) fn check_origin(
+    pub(crate) fn check_origin<'a>(
         &self,
         request: &RequestView<'_>,
-        tenant_origins: &[Box<str>],
+        mut tenant_origins: impl Iterator<Item = &'a Box<str>>,
     ) -> Result<bool, Refusal> {
         let Some(value) = request.header(Known::Origin) else { return Ok(false) };
         if request.repeated(Known::Origin) {
             return Err(Refusal::ForeignOrigin);
         }
         let allowed = Origin::parse(value).is_some_and(|origin| {
-            let listed = |entry: &dyn AsRef<str>| origin.is_allowed_by(entry.as_ref());
-            self.allowed_origins.iter().any(|entry| listed(entry))
-                || tenant_origins.iter().any(|entry| listed(entry))
+            self.allowed_origins.iter().any(|entry| origin.is_allowed_by(entry))
+                || tenant_origins.any(|entry| origin.is_allowed_by(entry))
                 || self.is_own(&origin, request)
         });
         if allowed { Ok(true) } else { Err(Refusal::ForeignOrigin) }
@@ -92,6 +91,42 @@ impl Guard {
     }
 }
 
+/// Refuses what a web page could send to the admin address: another name than a loopback one,
+/// any origin, a body that is not declared as JSON.
+pub(crate) fn check_operator(request: &RequestView<'_>) -> Result<(), Refusal> {
+    let host = request.header(Known::Host).and_then(origin::host_and_port);
+    if !host.is_some_and(|host| host.is_loopback()) {
+        return Err(Refusal::ForeignHost);
+    }
+    if request.header(Known::Origin).is_some() {
+        return Err(Refusal::ForeignOrigin);
+    }
+    let declares_json = request.header(Known::ContentType).is_some_and(is_json);
+    if request.method() == Method::Post && !declares_json {
+        return Err(Refusal::UnsupportedMediaType);
+    }
+    Ok(())
+}
+
+/// A body that is declared as something else than JSON is refused; one that is not declared is
+/// read.
+pub(crate) fn check_content_type(request: &RequestView<'_>) -> Result<(), Refusal> {
+    match request.header(Known::ContentType) {
+        Some(value) if !is_json(value) => Err(Refusal::UnsupportedMediaType),
+        _ => Ok(()),
+    }
+}
+
+fn is_json(content_type: &[u8]) -> bool {
+    let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+}
+
+/// HTTP/1.0 has no chunks to carry a stream with an end.
+pub(crate) fn check_streams(request: &RequestView<'_>) -> Result<(), Refusal> {
+    if request.is_http_10() { Err(Refusal::StreamsNeedHttp11) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,7 +141,7 @@ mod tests {
         let request = reader.request();
         guard.check_host(&request).map_err(|refusal| refusal.reason())?;
         let tenant = ["https://tenant.example".into()];
-        guard.check_origin(&request, &tenant).map_err(|refusal| refusal.reason())
+        guard.check_origin(&request, tenant.iter()).map_err(|refusal| refusal.reason())
     }
 
     fn guard(listen: &str, public_url: Option<&str>) -> Guard {

@@ -1,6 +1,8 @@
 //! `/`, `/healthz` and `/readyz`: for people and load balancers, without a credential and without
 //! the guards of endpoints.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::json;
 
 use super::{
@@ -26,22 +28,26 @@ pub(crate) fn health(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) 
 pub(crate) fn readiness(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) -> Answer {
     match unready(core) {
         None => plain(core, request, out, 200, "ready\n"),
-        Some(reason) => plain(core, request, out, 503, &format!("{reason}\n")),
+        Some(reason) => plain(core, request, out, 503, &format!("not ready: {reason}\n")),
     }
 }
 
 /// Why the process should get no requests now.
-pub(crate) fn unready(core: &Core) -> Option<String> {
+///
+/// Everybody may ask, so it says no more than what is wrong; operators find the rest in `status`.
+pub(crate) fn unready(core: &Core) -> Option<&'static str> {
     let shared = &core.shared;
     if core.stop.is_stopped() {
-        return Some("stopping".to_owned());
+        return Some("stopping");
     }
-    if let StoreState::ReadOnly { reason } = shared.store.state() {
-        return Some(format!("the store is read-only: {reason}"));
+    if shared.store.state() != StoreState::Healthy {
+        return Some("the store is read-only");
     }
-    let last_beat_ms = shared.last_beat_ms.load(std::sync::atomic::Ordering::Relaxed);
-    let silent_ms = core.clock.now_ms().saturating_sub(last_beat_ms);
-    (silent_ms > BEAT_MS_MAX).then(|| format!("a core has not answered for {silent_ms} ms"))
+    if shared.deaf.load(Ordering::Relaxed) {
+        return Some("a listener failed");
+    }
+    let silent_ms = core.clock.now_ms().saturating_sub(shared.last_beat_ms.load(Ordering::Relaxed));
+    (silent_ms > BEAT_MS_MAX).then_some("a core does not answer")
 }
 
 /// What this server is and where its endpoints are.

@@ -27,7 +27,7 @@ pub(crate) async fn run(core: Rc<Core>) {
     loop {
         rt::sleep(TICK).await;
         expire_streams(&core);
-        core.drop_broken_outlets();
+        core.send_put_off();
         core.write_behind.expire(core.clock.now_ms());
         sweep_sessions(&core, tick % SWEEP_TICKS);
         tick += 1;

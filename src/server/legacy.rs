@@ -6,23 +6,24 @@
 use std::{rc::Rc, sync::Arc};
 
 use super::{
-    calls::Outcome,
     connection::Answer,
     core::Core,
-    event_stream::{EndsWithConnection, EventStream},
+    event_stream::EventStream,
     execute::{self, Asking, Work},
+    guard,
+    outlet::Purpose,
     pipeline::Admission,
     refusal::Refusal,
     respond,
+    running::Outcome,
     session::{self, Introduction},
-    streamable,
 };
 use crate::{
     http::{self, accept::Accepts},
     mcp::{Initialization, Revision},
     rpc::{self, Incoming, RpcError},
     rt,
-    sessions::{ClientCapabilities, ClientInfo, SessionKey},
+    sessions::{ClientCapabilities, ClientInfo},
     streams::{StreamId, StreamKind, frame},
 };
 
@@ -38,21 +39,21 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
     if !event_stream {
         return Err(Refusal::NotAcceptable { needed: "text/event-stream" });
     }
-    streamable::check_streams(request)?;
+    guard::check_streams(request)?;
     let introduction = Introduction {
         // Until `initialize` says otherwise.
         revision: Revision::V20241105,
         client: ClientInfo { name: "", version: "" },
         capabilities: ClientCapabilities::default(),
     };
-    let (id, session) = session::open(core, &view, caller, &introduction)?;
+    let (id, session) = session::open_unkept(core, &view, caller, &introduction)?;
+    session.bind_to_connection();
     let now_ms = core.clock.now_ms();
-    let outlet = core.outlets.open();
-    let ends = Box::new(Ends { session: session.key() });
+    let outlet = core.outlets.open(Purpose::Standing);
     let mut streams = core.streams.borrow_mut();
     let Ok(stream) = streams.open(StreamKind::Legacy, session.key(), &[], now_ms) else {
         drop(streams);
-        ends.end(core);
+        session::end(core, session.key());
         return Err(Refusal::Busy);
     };
     streams.attach(stream, session.key(), None, outlet.id, now_ms);
@@ -68,32 +69,22 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
         stream: Some(stream),
         keep_alive: echo.keep_alive,
         hold: Some(session.hold()),
-        ends: Some(ends),
+        ends_session: Some(session.key()),
     })))
-}
-
-/// Ends the session with its stream.
-#[derive(Debug)]
-struct Ends {
-    session: SessionKey,
-}
-
-impl EndsWithConnection for Ends {
-    fn end(&self, core: &Rc<Core>) {
-        session::end(core, self.session);
-    }
 }
 
 /// Answers a POST of a message: accepted, the answer comes on the stream.
 pub(crate) async fn messages(admission: Admission<'_>) -> Result<Answer, Refusal> {
     let Admission { core, view, caller, request, memory, echo, out } = admission;
-    streamable::check_content_type(request)?;
+    guard::check_content_type(request)?;
     let id = http::query_pairs(request.query().unwrap_or_default())
         .find(|(name, _)| name == "sessionId")
         .map(|(_, value)| value);
     let id = id.ok_or(Refusal::SessionRequired)?;
     let session = session::find(core, memory, &view, caller, id.as_bytes()).await?;
-    let stream = session.standing().ok_or(Refusal::UnknownSession)?;
+    // Answers on the standing stream of another transport's session would break its protocol.
+    let stream = session.standing().filter(|_| session.is_connection_bound());
+    let stream = stream.ok_or(Refusal::UnknownSession)?;
     let incoming = rpc::parse(request.body())?;
     if matches!(incoming, Incoming::Batch(_)) {
         let error = RpcError::invalid_request("HTTP+SSE has no batches; send one message a POST");
@@ -105,7 +96,7 @@ pub(crate) async fn messages(admission: Admission<'_>) -> Result<Answer, Refusal
         revision: session.revision(),
         session: Some(&session),
         // The transport opens sessions before `initialize`.
-        initialized: false,
+        initialized: session.is_negotiated(),
         correlation: echo.correlation.as_deref(),
     };
     let mut negotiated = |initialization: &Initialization<'_>| {

@@ -34,6 +34,7 @@ mod recovery;
 mod refusal;
 mod respond;
 mod route;
+mod running;
 mod session;
 mod shared;
 mod start;

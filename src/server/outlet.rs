@@ -28,9 +28,19 @@ pub(crate) enum OutletState {
     Dropped,
 }
 
+/// What a connection's stream is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It carries what the server has to say, for as long as the client listens.
+    Standing,
+    /// It carries the answer to a request, and ends with it.
+    Answer,
+}
+
 /// The queue between a stream and the task that writes it.
 pub(crate) struct Outlet {
     pub(crate) id: OutletId,
+    purpose: Purpose,
     queue: RefCell<VecDeque<Arc<Vec<u8>>>>,
     queued_bytes: Cell<usize>,
     queued_bytes_max: Cell<usize>,
@@ -81,6 +91,13 @@ impl Outlet {
         let frame = self.queue.borrow_mut().pop_front()?;
         self.queued_bytes.set(self.queued_bytes.get() - frame.len());
         Some(frame)
+    }
+
+    /// Whether there is anything for the writing task to do.
+    pub(crate) fn has_work(&self) -> bool {
+        self.state.get() != OutletState::Open
+            || !self.queue.borrow().is_empty()
+            || !self.probes.borrow().is_empty()
     }
 
     /// The number of frames waiting.
@@ -160,12 +177,13 @@ impl Outlets {
     }
 
     /// Registers a new outlet; it stays reachable until the guard is dropped.
-    pub(crate) fn open(self: &Rc<Self>) -> OpenOutlet {
+    pub(crate) fn open(self: &Rc<Self>, purpose: Purpose) -> OpenOutlet {
         let number = self.next.get();
         self.next.set(number + 1);
         let id = OutletId(u64::from(self.core) << NUMBER_BITS | number);
         let outlet = Rc::new(Outlet {
             id,
+            purpose,
             queue: RefCell::default(),
             queued_bytes: Cell::new(0),
             queued_bytes_max: Cell::new(self.queued_bytes_max),
@@ -182,10 +200,12 @@ impl Outlets {
         self.open.borrow().get(&id).cloned()
     }
 
-    /// Lets every open response end properly, for shutdown.
-    pub(crate) fn finish_all(&self) {
+    /// Ends the standing streams properly, for shutdown. Answers end with their calls.
+    pub(crate) fn finish_standing(&self) {
         for outlet in self.open.borrow().values() {
-            outlet.finish();
+            if outlet.purpose == Purpose::Standing {
+                outlet.finish();
+            }
         }
     }
 }
@@ -227,7 +247,7 @@ mod tests {
     #[test]
     fn a_client_that_does_not_read_loses_its_connection_not_the_servers_memory() {
         let outlets = Rc::new(Outlets::new(3, 100));
-        let outlet = outlets.open();
+        let outlet = outlets.open(Purpose::Standing);
         assert_eq!(core_of(outlet.id), 3);
         outlet.push(frame(60));
         outlet.push(frame(40));
@@ -239,7 +259,7 @@ mod tests {
     #[test]
     fn one_frame_larger_than_the_bound_still_passes() {
         let outlets = Rc::new(Outlets::new(0, 100));
-        let outlet = outlets.open();
+        let outlet = outlets.open(Purpose::Standing);
         outlet.push(frame(1000));
         assert_eq!(outlet.pop().map(|f| f.len()), Some(1000));
     }
@@ -247,7 +267,7 @@ mod tests {
     #[test]
     fn a_replay_larger_than_the_bound_passes_and_the_bound_holds_for_what_follows() {
         let outlets = Rc::new(Outlets::new(0, 100));
-        let outlet = outlets.open();
+        let outlet = outlets.open(Purpose::Standing);
         outlet.push(frame(30));
         outlet.replay(vec![frame(90), frame(90)]);
         assert_eq!((outlet.state(), outlet.waiting()), (OutletState::Open, 3));
@@ -260,7 +280,7 @@ mod tests {
     #[test]
     fn finishing_keeps_what_is_queued_and_takes_nothing_more() {
         let outlets = Rc::new(Outlets::new(0, 100));
-        let outlet = outlets.open();
+        let outlet = outlets.open(Purpose::Standing);
         outlet.push(frame(1));
         outlet.finish();
         outlet.push(frame(2));
@@ -272,7 +292,7 @@ mod tests {
     #[test]
     fn a_dropped_outlet_is_no_longer_found() {
         let outlets = Rc::new(Outlets::new(0, 100));
-        let outlet = outlets.open();
+        let outlet = outlets.open(Purpose::Standing);
         let id = outlet.id;
         assert!(outlets.find(id).is_some());
         drop(outlet);

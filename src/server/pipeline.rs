@@ -9,7 +9,7 @@ use super::{
     admin,
     connection::{Answer, Plane},
     core::Core,
-    health, legacy,
+    guard, health, legacy,
     memory::{Admitted, Memory},
     refusal::Refusal,
     respond::{self, Echo},
@@ -43,7 +43,7 @@ pub(crate) async fn answer(
         }
         Route::Health => health::health(core, request, out),
         Route::Readiness => health::readiness(core, request, out),
-        _ if plane == Plane::Admin => admin::answer(core, request, out).await,
+        _ if plane.is_admin() => admin_answer(core, plane, request, out).await,
         Route::Root => health::describe(core, request, out),
         Route::Unknown => {
             let echo = Echo::of(request);
@@ -51,6 +51,24 @@ pub(crate) async fn answer(
             Answer::Written { keep_alive: echo.keep_alive }
         }
     }
+}
+
+/// Operators' requests. Over the admin address, a web page must not pass for an operator: pages
+/// send `Origin`, name another host, or cannot send JSON without asking first.
+async fn admin_answer(
+    core: &Rc<Core>,
+    plane: Plane,
+    request: &RequestView<'_>,
+    out: &mut Vec<u8>,
+) -> Answer {
+    if plane == Plane::AdminAddress
+        && let Err(refusal) = guard::check_operator(request)
+    {
+        let echo = Echo::of(request);
+        respond::refuse(core, out, &echo, &refusal);
+        return Answer::Written { keep_alive: echo.keep_alive };
+    }
+    admin::answer(core, request, out).await
 }
 
 /// A request to an endpoint, admitted: who asks, for which client application.
@@ -80,6 +98,13 @@ async fn endpoint_answer(
         return Ok(Answer::Written { keep_alive: echo.keep_alive });
     }
     let Admitted { view, caller, .. } = admit(core, plane, memory, request, endpoint)?;
+    if endpoint.named.is_none() && echo.origin.is_some() {
+        let checked = core.shared.guard.check_origin(request, view.allowed_origins.iter());
+        if let Err(refusal) = checked {
+            echo.origin = None;
+            return Err(refusal);
+        }
+    }
     let admission = Admission { core, view, caller, request, memory, echo, out };
     let not_allowed = Refusal::MethodNotAllowed { allow: methods };
     match endpoint.transport {
@@ -115,8 +140,7 @@ fn methods_of(core: &Core, transport: Transport) -> &'static str {
     }
 }
 
-/// Host and Origin, before anything is looked up for the caller. Operators come over a socket only
-/// they can open, or a loopback address, and send neither.
+/// Host and Origin, before anything is looked up for the caller.
 fn guard(
     core: &Core,
     plane: Plane,
@@ -124,17 +148,22 @@ fn guard(
     endpoint: &Endpoint<'_>,
     echo: &mut Echo,
 ) -> Result<(), Refusal> {
-    if plane == Plane::Runtime {
-        core.shared.guard.check_host(request)?;
+    match plane {
+        Plane::Runtime => core.shared.guard.check_host(request)?,
+        Plane::AdminAddress => return guard::check_operator(request),
+        Plane::Admin => return Ok(()),
     }
     if request.header(Known::Origin).is_some() {
         let published = core.published();
-        let origins = endpoint
-            .named
-            .as_ref()
-            .and_then(|(tenant, client)| published.snapshot.view(tenant, client))
-            .map(|view| view.allowed_origins.clone());
-        if core.shared.guard.check_origin(request, origins.as_deref().unwrap_or_default())? {
+        let views = match &endpoint.named {
+            Some((tenant, client)) => {
+                published.snapshot.view(tenant, client).into_iter().collect::<Vec<_>>()
+            }
+            // Whose endpoint it is only the key will tell; it is judged again then.
+            None => published.snapshot.views().collect(),
+        };
+        let origins = views.iter().flat_map(|view| view.allowed_origins.iter());
+        if core.shared.guard.check_origin(request, origins)? {
             echo.allow_origin(request);
         }
     }
@@ -151,7 +180,7 @@ fn admit(
 ) -> Result<Admitted, Refusal> {
     let published = core.published();
     let now_ms = core.clock.now_ms();
-    if plane == Plane::Admin {
+    if plane.is_admin() {
         return operator(&published.snapshot, endpoint);
     }
     let headers = CredentialHeaders {

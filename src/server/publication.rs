@@ -16,7 +16,7 @@ use thiserror::Error;
 use crate::{
     catalog::{Difference, Entities, Problem, RowError, Snapshot},
     identity::{KeyId, KeyRecord, KeyRecordError, KeyTable},
-    store::{Batch, Store, StoreError, Tree},
+    store::{Batch, Row, Store, StoreError, Tree},
 };
 
 /// What is published at one time. Immutable.
@@ -93,8 +93,11 @@ impl Publication {
         }
         let mut batch = changes(&entities, &stored.difference(&entities));
         for record in new_keys {
-            batch.put(Tree::Keys, record.id.as_bytes(), &record.encode());
-            keys.insert(record);
+            // A key that is known stays as it is: it may have been revoked.
+            if keys.find(record.id).is_none() {
+                batch.put(Tree::Keys, record.id.as_bytes(), &record.encode());
+                keys.insert(record);
+            }
         }
         if !batch.is_empty() {
             store.write_blocking(batch)?;
@@ -221,15 +224,28 @@ fn changes(new: &Entities, difference: &Difference) -> Batch {
 }
 
 /// Every row of a tree.
-pub(crate) fn all_rows(store: &Store, tree: Tree) -> Result<Vec<crate::store::Row>, StoreError> {
-    let mut rows: Vec<crate::store::Row> = Vec::new();
+pub(crate) fn all_rows(store: &Store, tree: Tree) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    for_each_row(store, tree, |key, value| {
+        rows.push((key, value));
+        Ok::<_, StoreError>(())
+    })?;
+    Ok(rows)
+}
+
+/// Visits every row of a tree, a bounded number of them in memory at a time.
+pub(crate) fn for_each_row<E: From<StoreError>>(
+    store: &Store,
+    tree: Tree,
+    mut visit: impl FnMut(Vec<u8>, Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut after: Option<Vec<u8>> = None;
     loop {
-        let after = rows.last().map(|(key, _)| key.clone());
-        let more = store.scan_blocking(tree, after.as_deref(), SCAN_ROWS)?;
-        let complete = more.len() < SCAN_ROWS;
-        rows.extend(more);
-        if complete {
-            return Ok(rows);
+        let rows = store.scan_blocking(tree, after.as_deref(), SCAN_ROWS)?;
+        if rows.len() < SCAN_ROWS {
+            return rows.into_iter().try_for_each(|(key, value)| visit(key, value));
         }
+        after = rows.last().map(|(key, _)| key.clone());
+        rows.into_iter().try_for_each(|(key, value)| visit(key, value))?;
     }
 }

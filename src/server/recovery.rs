@@ -2,13 +2,16 @@
 //! replay windows of streams. Blocks; runs before there are cores.
 
 use crate::{
-    sessions::{RecordError, SessionLimits, SessionRecord, SessionTable},
+    sessions::{
+        RecentSessions, RecordError, SessionJournalError, SessionLimits, SessionRecord,
+        SessionTable,
+    },
     settings::Settings,
     store::{Batch, Store, StoreError, Tree},
     streams::{Chunk, JournalError, JournalRing, Place, StreamLimits, StreamTable, WindowLimits},
 };
 
-use super::publication::all_rows;
+use super::publication::{all_rows, for_each_row};
 
 /// Why the state of an earlier process cannot be used. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +22,9 @@ pub enum RecoveryError {
     /// A row is from a version of Ringway this one does not know.
     #[error("a stored session cannot be read: {0}")]
     Session(#[from] RecordError),
+    /// The journal of new sessions is from a version this one does not know.
+    #[error("the stored journal of sessions cannot be read: {0}")]
+    SessionJournal(#[from] SessionJournalError),
     /// A row of a stream's window is from a version this one does not know.
     #[error("a stored stream cannot be read: {0}")]
     Journal(#[from] JournalError),
@@ -68,17 +74,45 @@ pub(crate) fn identity(store: &Store) -> Result<Identity, StoreError> {
 }
 
 /// A table that counts every stored session; rows stay in the store until their clients come back.
+/// Sessions the last process had in its journal only get their rows first.
 pub(crate) fn sessions(store: &Store, settings: &Settings) -> Result<SessionTable, RecoveryError> {
+    settle_recent(store)?;
     let session = &settings.runtime.mcp.session;
     let table = SessionTable::new(SessionLimits {
         idle_ms: session.idle_seconds.saturating_mul(1000),
         lifetime_ms: session.lifetime_seconds.saturating_mul(1000),
         heap_idle_ms: session.heap_idle_seconds.saturating_mul(1000),
     });
-    for (_, row) in all_rows(store, Tree::Sessions)? {
+    for_each_row(store, Tree::Sessions, |_, row| {
         table.count_stored(&SessionRecord::decode(&row)?);
-    }
+        Ok::<_, RecoveryError>(())
+    })?;
     Ok(table)
+}
+
+/// Turns the journal of new sessions into rows, in one change.
+fn settle_recent(store: &Store) -> Result<(), RecoveryError> {
+    let mut recent = RecentSessions::default();
+    let mut batch = Batch::new();
+    for_each_row(store, Tree::RecentSessions, |key, chunk| {
+        recent.read(&chunk)?;
+        batch.remove(Tree::RecentSessions, &key);
+        Ok::<_, RecoveryError>(())
+    })?;
+    recent.check()?;
+    for (key, row) in recent.living() {
+        // A row is newer than the journal.
+        if store.get_blocking(Tree::Sessions, key.as_bytes())?.is_none() {
+            batch.put(Tree::Sessions, key.as_bytes(), row);
+        }
+    }
+    for key in recent.ended() {
+        batch.remove(Tree::Sessions, key.as_bytes());
+    }
+    if !batch.is_empty() {
+        store.write_blocking(batch)?;
+    }
+    Ok(())
 }
 
 /// The streams of every core as the journal has them, and where each core's journal goes on.
@@ -93,7 +127,8 @@ pub(crate) fn streams(
     let limits = limits(settings);
     let sse = &settings.runtime.mcp.sse;
     let seconds = sse.window_seconds.max(sse.post_stream_retention_seconds);
-    let slots = JournalRing::slots_for(seconds, settings.store.flush_ms);
+    // A core flushes once in each gathering time, and now and then in between.
+    let slots = JournalRing::slots_for(seconds.saturating_mul(5) / 4, gather_ms(settings));
     let mut recovered = Vec::new();
     let mut foreign = Batch::new();
     for index in 0..cores {
@@ -139,6 +174,12 @@ pub(crate) fn streams(
         store.write_blocking(foreign)?;
     }
     Ok(recovered)
+}
+
+/// How long a core gathers rows before it hands them over: half of the time that may pass until
+/// they are on disk, the other half is the store's.
+pub(crate) fn gather_ms(settings: &Settings) -> u64 {
+    settings.store.flush_ms / 2
 }
 
 /// The bounds of a core's streams.

@@ -10,7 +10,7 @@ use crate::{
         Adopted, ClientCapabilities, ClientInfo, Find, Owner, Revision, Session, SessionId,
         SessionKey, SessionRecord,
     },
-    store::Tree,
+    store::{StoreState, Tree},
 };
 
 /// Finds the session a request names, and notes that its client was seen.
@@ -78,7 +78,11 @@ async fn from_store(
         tracing::error!(%error, "a session cannot be read from the store");
         Refusal::StoreUnavailable
     })?;
-    let row = row.ok_or(Refusal::UnknownSession)?;
+    let Some(row) = row else {
+        // While the store mends itself, rows it has accepted cannot be read yet.
+        let healthy = core.shared.store.state() == StoreState::Healthy;
+        return Err(if healthy { Refusal::UnknownSession } else { Refusal::StoreUnavailable });
+    };
     let record = SessionRecord::decode(&row).map_err(|error| {
         tracing::error!(%error, session = %key, "a session's row cannot be read");
         Refusal::StoreUnavailable
@@ -92,9 +96,6 @@ async fn from_store(
 fn seen(core: &Core, session: &Session, now_ms: u64) {
     if core.shared.sessions.touch(session, now_ms) {
         core.write_behind.put_session(session.key(), &session.row());
-        if core.shared.sessions.is_ended(session.key()) {
-            core.write_behind.remove_session(session.key());
-        }
     }
 }
 
@@ -108,6 +109,18 @@ pub(crate) struct Introduction<'a> {
 
 /// Opens a session for the caller.
 pub(crate) fn open(
+    core: &Core,
+    view: &View,
+    caller: Caller,
+    introduction: &Introduction<'_>,
+) -> Result<(SessionId, Arc<Session>), Refusal> {
+    let (id, session) = open_unkept(core, view, caller, introduction)?;
+    core.write_behind.session_opened(&session);
+    Ok((id, session))
+}
+
+/// Opens a session that a restart need not find.
+pub(crate) fn open_unkept(
     core: &Core,
     view: &View,
     caller: Caller,
@@ -135,9 +148,9 @@ pub(crate) fn open(
         now_ms,
         sessions.expires_ms(now_ms),
     );
-    core.write_behind.put_session(id.key(), &record.encode());
+    let session = sessions.insert(reservation, id.key(), record);
     core.metrics.sessions_opened.increment();
-    Ok((id, sessions.insert(reservation, id.key(), record)))
+    Ok((id, session))
 }
 
 /// Ends a session and everything it holds. False when somebody else had ended it already.
@@ -150,7 +163,9 @@ pub(crate) fn end(core: &Rc<Core>, key: SessionKey) -> bool {
 /// Ends the streams and calls of a session that is out of the table, and removes its row.
 pub(crate) fn release(core: &Rc<Core>, session: &Session) {
     core.metrics.sessions_ended.increment();
-    core.write_behind.remove_session(session.key());
+    if !session.is_connection_bound() {
+        core.write_behind.session_ended(session);
+    }
     for stream in session.streams() {
         core.end_stream(stream);
     }

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeSet,
     net::SocketAddr,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64},
+    },
     time::{Duration, Instant},
 };
 
@@ -41,11 +44,14 @@ pub(crate) struct Shared {
     pub(crate) boot: u32,
     /// Wall time of the last beat of all cores, in milliseconds.
     pub(crate) last_beat_ms: AtomicU64,
+    /// A listener failed: this process no longer accepts all it should.
+    pub(crate) deaf: AtomicBool,
     pub(crate) timing: Timing,
     pub(crate) http_limits: Limits,
     /// The comment that keeps an idle event stream open.
     pub(crate) keep_alive_frame: Arc<Vec<u8>>,
     pub(crate) server_info: ServerInfo,
+    driver: OnceLock<&'static str>,
     /// Where clients are accepted.
     pub(crate) runtime_address: SocketAddr,
     inboxes: Vec<InboxSender<CoreMessage>>,
@@ -115,7 +121,9 @@ impl Shared {
             started_ms: parts.now_ms,
             boot: parts.boot,
             last_beat_ms: AtomicU64::new(parts.now_ms),
+            deaf: AtomicBool::new(false),
             inboxes: parts.inboxes,
+            driver: OnceLock::new(),
             runtime_address: parts.runtime_address,
             settings,
         }
@@ -138,6 +146,16 @@ impl Shared {
     pub(crate) fn open_streams(&self) -> u64 {
         let open: i64 = self.metrics.cores().iter().map(|core| core.streams_open.value()).sum();
         u64::try_from(open).unwrap_or(0)
+    }
+
+    /// How the cores wait for the kernel, once one of them runs.
+    pub(crate) fn driver(&self) -> &'static str {
+        self.driver.get().unwrap_or(&"starting")
+    }
+
+    /// A core runs, and says how.
+    pub(crate) fn core_runs(&self, driver: &'static str) {
+        let _ = self.driver.set(driver);
     }
 
     pub(crate) fn cores(&self) -> usize {
@@ -169,10 +187,14 @@ impl Shared {
     }
 
     /// Puts a message into a core's inbox; gives it back when the inbox is full or closed.
-    pub(crate) fn send(&self, core: usize, message: CoreMessage) -> Result<(), CoreMessage> {
-        let Some(inbox) = self.inboxes.get(core) else { return Err(message) };
-        inbox.push(message).map_err(|undelivered| match undelivered {
-            Undelivered::Full(message) | Undelivered::Closed(message) => message,
-        })
+    pub(crate) fn send(
+        &self,
+        core: usize,
+        message: CoreMessage,
+    ) -> Result<(), Undelivered<CoreMessage>> {
+        match self.inboxes.get(core) {
+            Some(inbox) => inbox.push(message),
+            None => Err(Undelivered::Closed(message)),
+        }
     }
 }

@@ -32,7 +32,8 @@ use crate::{
     identity::KeyRecord,
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
-        ListenAddress, Resolver, ServerTls, Signal, Signals, TlsError, WorkerPool, service_manager,
+        ListenAddress, Resolver, ServerTls, Signal, Signals, TlsError, Undelivered, WorkerPool,
+        service_manager,
     },
     sessions::{SessionIds, SessionTable},
     settings::{self, Driver, Ring, Settings},
@@ -46,6 +47,8 @@ const INBOX_MESSAGES_MAX: usize = 262_144;
 const INBOX_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Work waiting for the worker threads.
 const WORK_QUEUE_MAX: usize = 4096;
+/// How long a full inbox gets to empty before it is tried again.
+const INBOX_FULL_PAUSE: Duration = Duration::from_millis(1);
 /// How often the cores are asked whether they turn.
 const BEAT: Duration = Duration::from_secs(2);
 /// The name of the admin socket among inherited ones (`FileDescriptorName=` of the socket unit).
@@ -194,9 +197,9 @@ impl Running {
         tracing::info!("stopping");
         service_manager::stopping();
         for core in 0..self.shared.cores() {
-            // An inbox too full for this is emptied first; it is not given up.
-            while self.shared.send(core, CoreMessage::Stop).is_err() {
-                thread::yield_now();
+            // An inbox too full for this is emptied first; one that is closed has stopped already.
+            while let Err(Undelivered::Full(_)) = self.shared.send(core, CoreMessage::Stop) {
+                thread::park_timeout(INBOX_FULL_PAUSE);
             }
         }
         self.cores.join()?;
@@ -345,7 +348,7 @@ fn start_cores(
     let shared = shared.clone();
     let options = core_options(&shared.settings, processors);
     let resolver = Resolver::new(shared.workers.clone());
-    let client_tls = Some(ClientTls::new(&shared.settings.downstream.extra_roots)?);
+    let client_tls = client_tls(&shared.settings)?;
     let body = move |index: usize| {
         let crew = crews.get(index).and_then(|crew| crew.lock().take());
         let (shared, tls) = (shared.clone(), tls.clone());
@@ -353,7 +356,7 @@ fn start_cores(
         async move {
             let Some(Crew { streams, ring, runtime, admin, inbox }) = crew else { return };
             let number = u16::try_from(index).unwrap_or(u16::MAX);
-            let gather = Duration::from_millis(shared.settings.store.flush_ms / 2);
+            let gather = Duration::from_millis(recovery::gather_ms(&shared.settings));
             let write_behind = WriteBehind::new(number, ring, gather);
             let rest = rest_caller(&shared, number, &resolver, client_tls.clone());
             let core =
@@ -362,6 +365,19 @@ fn start_cores(
         }
     };
     Cores::start(options, count, body).map_err(StartError::Cores)
+}
+
+/// What HTTPS APIs are verified with. A machine without certificate authorities can still serve
+/// APIs over plain HTTP; calls over HTTPS say what is missing.
+fn client_tls(settings: &Settings) -> Result<Option<ClientTls>, TlsError> {
+    match ClientTls::new(&settings.downstream.extra_roots) {
+        Ok(tls) => Ok(Some(tls)),
+        Err(error @ TlsError::NoRoots { .. }) => {
+            tracing::warn!("calls to https APIs will fail: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn rest_caller(

@@ -8,7 +8,8 @@ use super::{
     core::Core,
     event_stream::EventStream,
     execute::{self, Asking, Work},
-    outlet::Outlet,
+    guard,
+    outlet::{Outlet, Purpose},
     pipeline::Admission,
     refusal::Refusal,
     respond::{self, Echo},
@@ -18,7 +19,7 @@ use crate::{
     http::{Known, RequestView, accept::Accepts},
     mcp::{Initialization, Revision},
     rpc::{self, Incoming, Message},
-    sessions::Session,
+    sessions::{Session, SessionId},
     settings::Connected,
     streams::{EventId, StreamId, StreamKind, frame},
 };
@@ -26,7 +27,7 @@ use crate::{
 /// Answers a POST: one message, or a batch where the revision has them.
 pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
     let request = admission.request;
-    check_content_type(request)?;
+    guard::check_content_type(request)?;
     let incoming = rpc::parse(request.body())?;
     let declared = declared_revision(request, &incoming)?;
     let kind = answer_kind(admission.core, request)?;
@@ -48,15 +49,18 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         initialized: session.is_some(),
         correlation: echo.correlation.as_deref(),
     };
-    let mut opened = None;
+    let mut opened: Option<(SessionId, Arc<Session>)> = None;
     let mut open_session = |initialization: &Initialization<'_>| {
         let introduction = Introduction {
             revision: initialization.revision,
             client: initialization.client(),
             capabilities: initialization.capabilities,
         };
+        let fresh = session::open(core, &view, caller, &introduction)?;
         // Of a batch of initializations the last one counts.
-        opened = Some(session::open(core, &view, caller, &introduction)?);
+        if let Some((_, older)) = opened.replace(fresh) {
+            session::end(core, older.key());
+        }
         Ok(())
     };
     let work = execute::begin(&asking, &incoming, &mut open_session)?;
@@ -93,18 +97,6 @@ fn initializes(incoming: &Incoming<'_>) -> bool {
 fn require_no_session(core: &Core, view: &crate::catalog::View) -> Result<(), Refusal> {
     let by_default = core.shared.settings.runtime.mcp.sse.require_session;
     if view.require_session.unwrap_or(by_default) { Err(Refusal::SessionRequired) } else { Ok(()) }
-}
-
-/// A body that is declared as something else than JSON is refused; one that is not declared is
-/// read.
-pub(crate) fn check_content_type(request: &RequestView<'_>) -> Result<(), Refusal> {
-    let Some(value) = request.header(Known::ContentType) else { return Ok(()) };
-    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    if essence.eq_ignore_ascii_case(b"application/json") {
-        Ok(())
-    } else {
-        Err(Refusal::UnsupportedMediaType)
-    }
 }
 
 /// The revision the request declares. A probe of a newer client for methods of its own era is told
@@ -149,11 +141,6 @@ fn answer_kind(core: &Core, request: &RequestView<'_>) -> Result<AnswerKind, Ref
     }
 }
 
-/// HTTP/1.0 has no chunks to carry a stream with an end.
-pub(crate) fn check_streams(request: &RequestView<'_>) -> Result<(), Refusal> {
-    if request.is_http_10() { Err(Refusal::StreamsNeedHttp11) } else { Ok(()) }
-}
-
 /// Answers a GET: the standalone stream of a session, or the rest of a stream that broke off.
 pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
     let request = admission.request;
@@ -161,11 +148,11 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
     if !event_stream || absent_or_any {
         return Err(Refusal::NotAcceptable { needed: "text/event-stream" });
     }
-    check_streams(request)?;
+    guard::check_streams(request)?;
     revision_header(request)?;
     let session = session::named(&mut admission).await?;
     let Admission { core, view, echo, out, .. } = admission;
-    let outlet = core.outlets.open();
+    let outlet = core.outlets.open(Purpose::Standing);
     let Some(session) = session else {
         require_no_session(core, &view)?;
         greet(core, &outlet, None);
@@ -176,18 +163,38 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
             stream: None,
             keep_alive,
             hold: None,
-            ends: None,
+            ends_session: None,
         }));
     };
-    let resumed = request.header(Known::LastEventId).and_then(EventId::parse);
-    if let Some(event) = resumed {
-        greet(core, &outlet, None);
-        if Box::pin(resume(core, &session, event, &outlet)).await {
-            return Ok(opened(core, &session, event.stream, outlet, echo, out));
+    let presented = request.header(Known::LastEventId).and_then(EventId::parse);
+    let Some(event) = presented else {
+        let standing = Box::pin(stand(core, &session, &outlet, true)).await?;
+        return Ok(opened(core, &session, standing, outlet, echo, out));
+    };
+    greet(core, &outlet, None);
+    if Box::pin(resume(core, &session, event, &outlet)).await? {
+        return Ok(opened(core, &session, event.stream, outlet, echo, out));
+    }
+    // The stream has aged out: nothing is replayed. Its client goes on with a standalone stream,
+    // unless it has one: then the lost stream is over, and the other one is left alone.
+    match session.standing() {
+        Some(standing) if Box::pin(core.is_stream_alive(standing)).await => {
+            outlet.finish();
+            respond::stream_head(core, out, echo, None);
+            let keep_alive = echo.keep_alive;
+            Ok(stream(EventStream {
+                outlet,
+                stream: None,
+                keep_alive,
+                hold: None,
+                ends_session: None,
+            }))
+        }
+        _ => {
+            let standing = Box::pin(stand(core, &session, &outlet, false)).await?;
+            Ok(opened(core, &session, standing, outlet, echo, out))
         }
     }
-    let standing = Box::pin(stand(core, &session, &outlet, resumed.is_none())).await?;
-    Ok(opened(core, &session, standing, outlet, echo, out))
 }
 
 fn opened(
@@ -200,7 +207,13 @@ fn opened(
 ) -> Answer {
     respond::stream_head(core, out, echo, None);
     let hold = Some(session.hold());
-    stream(EventStream { outlet, stream: Some(of), keep_alive: echo.keep_alive, hold, ends: None })
+    stream(EventStream {
+        outlet,
+        stream: Some(of),
+        keep_alive: echo.keep_alive,
+        hold,
+        ends_session: None,
+    })
 }
 
 fn stream(stream: EventStream) -> Answer {
@@ -209,8 +222,14 @@ fn stream(stream: EventStream) -> Answer {
 
 /// Goes on with the stream a client presents an event of, whichever core has it. What followed
 /// that event is replayed; a stream of the session that is standing is taken over.
-async fn resume(core: &Rc<Core>, session: &Session, event: EventId, outlet: &Outlet) -> bool {
-    let Some(kind) = core.attach(event, session.key(), outlet.id).await else { return false };
+async fn resume(
+    core: &Rc<Core>,
+    session: &Session,
+    event: EventId,
+    outlet: &Outlet,
+) -> Result<bool, Refusal> {
+    let attached = core.attach(event, session.key(), outlet.id).await;
+    let Some(kind) = attached.map_err(|_| Refusal::Busy)? else { return Ok(false) };
     if kind == StreamKind::Standing {
         // After a restart the session does not know its stream any more.
         let current = session.standing();
@@ -221,7 +240,7 @@ async fn resume(core: &Rc<Core>, session: &Session, event: EventId, outlet: &Out
             core.end_stream(older);
         }
     }
-    true
+    Ok(true)
 }
 
 /// Opens the session's standalone stream. One whose client lives is not displaced by a client
@@ -235,7 +254,7 @@ async fn stand(
     let current = session.standing();
     if let Some(current) = current
         && core.is_stream_alive(current).await
-        && !session.insists(core.clock.now_ms())
+        && !session.is_refused_again(core.clock.now_ms())
     {
         return Err(Refusal::StreamTaken);
     }

@@ -21,6 +21,7 @@
 
 mod activity;
 mod id;
+mod journal;
 mod owner;
 mod record;
 mod revision;
@@ -30,6 +31,7 @@ mod tenants;
 
 pub use activity::{CALLS_MAX, CallHandle, CallRefused, STREAMS_MAX, TooManyStreams};
 pub use id::{SessionId, SessionIds};
+pub use journal::{RecentSessions, SessionJournal, SessionJournalError};
 pub use owner::{Owner, OwnerTooLong};
 pub use record::{ClientCapabilities, ClientInfo, RecordError, SessionRecord};
 pub use revision::Revision;

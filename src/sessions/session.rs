@@ -23,13 +23,16 @@ pub struct Session {
     key: SessionKey,
     record: SessionRecord,
     last_seen_ms: AtomicU64,
-    /// The `last_seen_ms` of its row; 0 where no row is known to be written.
+    /// The `last_seen_ms` of its row, or of its entry in the journal; 0 where that was lost.
     stored_ms: AtomicU64,
+    /// Whether it has a row; a young session is in the journal only.
+    has_row: AtomicBool,
     /// Calls and attached streams that keep it from becoming idle.
     holds: AtomicU32,
     ended: AtomicBool,
     /// The code of the revision, where it is negotiated after the session was opened; else 0.
     renegotiated: AtomicU8,
+    connection_bound: AtomicBool,
     /// When a client was last refused the standing stream because another one holds it.
     refused_standing_ms: AtomicU64,
     pub(super) tenant: Arc<TenantSessions>,
@@ -61,6 +64,7 @@ impl Session {
         key: SessionKey,
         record: SessionRecord,
         tenant: Arc<TenantSessions>,
+        has_row: bool,
     ) -> Arc<Self> {
         let seen_ms = record.last_seen_ms;
         Arc::new(Self {
@@ -68,9 +72,11 @@ impl Session {
             record,
             last_seen_ms: AtomicU64::new(seen_ms),
             stored_ms: AtomicU64::new(seen_ms),
+            has_row: AtomicBool::new(has_row),
             holds: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             renegotiated: AtomicU8::new(0),
+            connection_bound: AtomicBool::new(false),
             refused_standing_ms: AtomicU64::new(0),
             tenant,
             activity: Mutex::new(None),
@@ -97,6 +103,11 @@ impl Session {
         self.record.encode_seen(self.seen_ms())
     }
 
+    /// Whether the store has, or was handed, a row of its own for it.
+    pub fn has_row(&self) -> bool {
+        self.has_row.load(Ordering::Relaxed)
+    }
+
     /// The store did not take a row: it is due again.
     pub fn row_was_lost(&self) {
         self.stored_ms.store(0, Ordering::Relaxed);
@@ -114,10 +125,25 @@ impl Session {
         self.renegotiated.store(revision.code(), Ordering::Relaxed);
     }
 
+    /// Whether a revision was negotiated after the session was opened.
+    pub fn is_negotiated(&self) -> bool {
+        self.renegotiated.load(Ordering::Relaxed) != 0
+    }
+
+    /// The session is its connection's: HTTP+SSE. It is not kept, because it cannot be resumed.
+    pub fn bind_to_connection(&self) {
+        self.connection_bound.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the session ends with its connection.
+    pub fn is_connection_bound(&self) -> bool {
+        self.connection_bound.load(Ordering::Relaxed)
+    }
+
     /// A client asks for the standing stream that another connection holds. `true` where one was
     /// refused it a moment ago: a client that asks again has lost the other connection, whatever
     /// the network still says of it.
-    pub fn insists(&self, now_ms: u64) -> bool {
+    pub fn is_refused_again(&self, now_ms: u64) -> bool {
         let refused_ms = self.refused_standing_ms.swap(now_ms, Ordering::Relaxed);
         now_ms.saturating_sub(refused_ms) < INSISTING_MS_MAX
     }
@@ -211,14 +237,24 @@ impl Session {
 
     /// Whether the row is older than what is known.
     pub(super) fn is_unsaved(&self) -> bool {
-        self.stored_ms.load(Ordering::Relaxed) < self.seen_ms()
+        !self.has_row() || self.stored_ms.load(Ordering::Relaxed) < self.seen_ms()
+    }
+
+    /// Claims its first row, which one caller of several gets to write.
+    pub(super) fn claim_first_row(&self) -> bool {
+        let first = !self.has_row.swap(true, Ordering::Relaxed);
+        if first {
+            self.stored_ms.store(self.seen_ms(), Ordering::Relaxed);
+        }
+        first
     }
 
     /// Whether the row is `age_ms` behind; one caller of several gets `true` and has to write it.
     pub(super) fn claim_row(&self, age_ms: u64) -> bool {
         let stored_ms = self.stored_ms.load(Ordering::Relaxed);
         let seen_ms = self.seen_ms();
-        seen_ms.saturating_sub(stored_ms) >= age_ms
+        self.has_row()
+            && seen_ms.saturating_sub(stored_ms) >= age_ms
             && seen_ms != stored_ms
             && self
                 .stored_ms

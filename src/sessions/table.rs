@@ -15,6 +15,8 @@ use super::tenants::{AtCapacity, Reservation, Tenants};
 const SHARDS: usize = 64;
 /// How long an ended session is remembered, so that a row read before its end cannot revive it.
 const ENDED_KEPT_MS: u64 = 30_000;
+/// How long a session lives from its entry in the journal alone, in milliseconds.
+const JOURNALED_MS: u64 = 30_000;
 /// Most ended sessions remembered in one shard.
 const ENDED_MAX: usize = 4096;
 
@@ -95,6 +97,10 @@ struct Shard {
 }
 
 impl SessionTable {
+    /// How long the journal must keep a chunk, in seconds: by then every session in it has a row
+    /// or has ended, whatever the sweeps' pace.
+    pub const JOURNAL_KEPT_SECONDS: u64 = 4 * JOURNALED_MS / 1000;
+
     /// How many parts [`Self::sweep_shard`] divides a sweep into.
     pub const SHARDS: usize = SHARDS;
 
@@ -121,7 +127,8 @@ impl SessionTable {
         self.tenants.reserve(tenant, sessions_max, seconds)
     }
 
-    /// Puts a new session in. The caller writes its row ([`Session::row`]).
+    /// Puts a new session in. The caller notes it in the journal ([`super::SessionJournal`]); it gets
+    /// a row of its own when it grows old.
     pub fn insert(
         &self,
         reservation: Reservation,
@@ -129,7 +136,7 @@ impl SessionTable {
         record: SessionRecord,
     ) -> Arc<Session> {
         let tenant = reservation.take().unwrap_or_else(|| self.tenants.tenant(record.tenant()));
-        let session = Session::new(key, record, tenant);
+        let session = Session::new(key, record, tenant, false);
         self.shard(key).lock().sessions.insert(key, Arc::clone(&session));
         session
     }
@@ -175,7 +182,9 @@ impl SessionTable {
             return Adopted::Ended;
         }
         let session = shard.sessions.entry(key);
-        Adopted::Found(Arc::clone(session.or_insert_with(|| Session::new(key, record, tenant))))
+        Adopted::Found(Arc::clone(
+            session.or_insert_with(|| Session::new(key, record, tenant, true)),
+        ))
     }
 
     /// The session of a key, whoever asks: for what the server itself does with sessions.
@@ -237,12 +246,17 @@ impl SessionTable {
             if self.is_over(session, now_ms) {
                 swept.expired.push(Arc::clone(session));
             } else if now_ms.saturating_sub(session.seen_ms()) >= self.limits.heap_idle_ms {
-                let row = session.is_unsaved() && session.claim_row(0);
+                let row =
+                    session.claim_first_row() || (session.is_unsaved() && session.claim_row(0));
                 let row = row.then(|| session.row());
                 let seen_ms = session.seen_ms();
                 swept.evictable.push(Evictable { key: *key, row, seen_ms });
                 session.release_memory();
-            } else if session.claim_row(self.row_age_ms()) {
+            } else if session.is_connection_bound() {
+                // It has no row and gets none.
+            } else if session.claim_row(self.row_age_ms())
+                || (self.is_old(session, now_ms) && session.claim_first_row())
+            {
                 swept.rows.push((*key, session.row()));
             }
         }
@@ -336,6 +350,12 @@ impl SessionTable {
 
     fn row_age_ms(&self) -> u64 {
         (self.limits.idle_ms / 8).max(1)
+    }
+
+    /// Whether a session leaves the journal for a row of its own.
+    fn is_old(&self, session: &Session, now_ms: u64) -> bool {
+        let journaled_ms = JOURNALED_MS.min(self.row_age_ms());
+        now_ms.saturating_sub(session.created_ms()) >= journaled_ms
     }
 
     fn is_over(&self, session: &Session, now_ms: u64) -> bool {

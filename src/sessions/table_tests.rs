@@ -95,19 +95,23 @@ fn tenants_have_a_cap() {
 fn rows_are_written_again_when_they_are_behind() {
     let table = SessionTable::new(LIMITS);
     let session = open(&table, 1, 0);
-    assert!(!table.touch(&session, 999));
-    assert!(table.touch(&session, 1000), "an eighth of the idle time");
-    assert!(!table.touch(&session, 1001), "claimed");
+    assert!(!table.touch(&session, 1500), "a young session is in the journal only");
+    assert!(table.sweep(999).rows.is_empty() && !session.has_row());
+    assert_eq!(table.sweep(1000).rows.len(), 1, "it grew old: an eighth of the idle time");
+    assert!(session.has_row());
+    assert!(!table.touch(&session, 999 + 1500));
+    assert!(table.touch(&session, 1000 + 1500), "an eighth of the idle time behind");
+    assert!(!table.touch(&session, 1001 + 1500), "claimed");
     let row = SessionRecord::decode(&session.row()).unwrap();
-    assert_eq!(row.last_seen_ms(), 1001);
+    assert_eq!(row.last_seen_ms(), 2501);
     session.row_was_lost();
-    assert!(table.touch(&session, 1002));
+    assert!(table.touch(&session, 2502));
     assert!(!table.touch(&session, 5), "the clock was set back");
-    assert_eq!(session.seen_ms(), 1002);
-    session.see(2500);
-    let swept = table.sweep(2600);
+    assert_eq!(session.seen_ms(), 2502);
+    session.see(3502);
+    let swept = table.sweep(3600);
     assert_eq!(swept.rows.len(), 1);
-    assert_eq!(SessionRecord::decode(&swept.rows[0].1).unwrap().last_seen_ms(), 2500);
+    assert_eq!(SessionRecord::decode(&swept.rows[0].1).unwrap().last_seen_ms(), 3502);
 }
 
 #[test]
@@ -115,7 +119,7 @@ fn idle_sessions_leave_the_heap_and_come_back() {
     let table = SessionTable::new(LIMITS);
     let session = open(&table, 1, 0);
     table.touch(&session, 500);
-    assert!(table.sweep(1499).evictable.is_empty());
+    assert!(table.sweep(999).evictable.is_empty());
     let swept = table.sweep(1500);
     let [evictable] = &swept.evictable[..] else { panic!("{swept:?}") };
     let row = SessionRecord::decode(evictable.row.as_ref().unwrap()).unwrap();
@@ -259,7 +263,9 @@ fn cores_share_the_table() {
                     for evictable in table.sweep(round + 1500).evictable {
                         table.evict(&evictable);
                     }
-                    table.adopt(key(number), record(table, round), &alice(), round);
+                    // Held, so that no other core's sweep evicts it in between.
+                    let held = table.adopt(key(number), record(table, round), &alice(), round);
+                    assert!(matches!(held, Adopted::Found(_)));
                     assert!(table.end(key(number), round).is_some());
                 }
             });

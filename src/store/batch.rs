@@ -11,6 +11,8 @@ pub enum Tree {
     Keys,
     /// Session records.
     Sessions,
+    /// Journal of sessions too young for a record of their own.
+    RecentSessions,
     /// Replay windows of streams.
     Windows,
     /// Records about the store and its owner. Applied last, so that a pointer in it is never
@@ -20,8 +22,14 @@ pub enum Tree {
 
 impl Tree {
     /// Every tree, in the order in which a batch is applied to them.
-    pub const ALL: [Self; 5] =
-        [Self::Catalog, Self::Keys, Self::Sessions, Self::Windows, Self::Meta];
+    pub const ALL: [Self; 6] = [
+        Self::Catalog,
+        Self::Keys,
+        Self::Sessions,
+        Self::RecentSessions,
+        Self::Windows,
+        Self::Meta,
+    ];
 
     /// Its name on disk.
     pub(super) fn name(self) -> &'static str {
@@ -29,6 +37,7 @@ impl Tree {
             Self::Catalog => "catalog",
             Self::Keys => "keys",
             Self::Sessions => "sessions",
+            Self::RecentSessions => "recent_sessions",
             Self::Windows => "windows",
             Self::Meta => "meta",
         }
