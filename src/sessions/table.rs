@@ -208,10 +208,7 @@ impl SessionTable {
     pub fn end(&self, key: SessionKey, now_ms: u64) -> Option<Arc<Session>> {
         let mut shard = self.shard(key).lock();
         let session = shard.sessions.remove(&key)?;
-        // Over the bound it is not remembered: it takes a row read at this very moment to matter.
-        if shard.ended.len() < ENDED_MAX {
-            shard.ended.insert(key, now_ms.saturating_add(ENDED_KEPT_MS));
-        }
+        shard.remember_ended(key, now_ms);
         drop(shard);
         session.end();
         session.tenant.release();
@@ -238,6 +235,7 @@ impl SessionTable {
     pub fn sweep_shard(&self, shard: usize, now_ms: u64, swept: &mut Swept) {
         let Some(shard) = self.shards.get(shard) else { return };
         let mut shard = shard.lock();
+        shard.ended.retain(|_, until_ms| *until_ms > now_ms);
         let first = swept.expired.len();
         for (key, session) in &shard.sessions {
             if session.is_held() {
@@ -262,10 +260,11 @@ impl SessionTable {
         }
         for session in swept.expired.get(first..).unwrap_or_default() {
             shard.sessions.remove(&session.key());
+            // A pass over the store may hold its row already, and would count it a second time.
+            shard.remember_ended(session.key(), now_ms);
             session.end();
             session.tenant.release();
         }
-        shard.ended.retain(|_, until_ms| *until_ms > now_ms);
         shard.give_back();
     }
 
@@ -373,6 +372,13 @@ impl SessionTable {
 }
 
 impl Shard {
+    /// Over the bound it is not remembered: it takes a row read at this very moment to matter.
+    fn remember_ended(&mut self, key: SessionKey, now_ms: u64) {
+        if self.ended.len() < ENDED_MAX {
+            self.ended.insert(key, now_ms.saturating_add(ENDED_KEPT_MS));
+        }
+    }
+
     /// After a flood of sessions the maps do not keep its memory.
     fn give_back(&mut self) {
         if self.sessions.capacity() > 64 + 4 * self.sessions.len() {

@@ -315,3 +315,17 @@ fn a_request_costs() {
         black_box(session.finish_call(handle));
     });
 }
+
+#[test]
+fn a_session_that_expired_in_the_heap_is_not_counted_again_by_its_row() {
+    let table = SessionTable::new(LIMITS);
+    let kept = open(&table, 2, 7000);
+    drop(open(&table, 1, 0));
+    let stored = record(&table, 0);
+    assert_eq!(table.sweep(8000).expired.len(), 1);
+    // A pass over the store has read the row before it was removed.
+    assert!(!table.expire_stored(key(1), &stored, 8000));
+    assert!(matches!(table.adopt(key(1), stored, &alice(), 0), Adopted::Ended));
+    assert_eq!(table.total(), 1);
+    drop(kept);
+}

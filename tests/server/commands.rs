@@ -263,9 +263,11 @@ fn a_start_that_fails_says_what_to_do() {
     start_fails(&server, &tls[..1], &["listen.certificate", "`key`"]);
     let missing = server.folder().join("nothing.toml").display().to_string();
     start_fails(&server, &[("RINGWAY_RUNTIME__CATALOG", &missing)], &["nothing.toml"]);
-    let broken = server.write("broken.toml", &one_more("http://127.0.0.1:9", "more"));
+    // Of its own: what a start has read stays in the store, and is referred to.
+    let fresh = Setup::new().prepare();
+    let broken = fresh.write("broken.toml", &one_more("http://127.0.0.1:9", "more"));
     start_fails(
-        &server,
+        &fresh,
         &[("RINGWAY_RUNTIME__CATALOG", &broken)],
         &["broken.toml:", "assistant", "demo"],
     );

@@ -21,9 +21,9 @@ fn on_any_core(server: &Ringway, least: usize, mut round: impl FnMut()) {
         let before = server.metric(HOPS);
         round();
         if server.metric(HOPS) > before {
-            across += 1
+            across += 1;
         } else {
-            within += 1
+            within += 1;
         }
         if number + 1 >= least && within > 0 && across > 0 {
             return;

@@ -249,7 +249,7 @@ fn bombs_and_floods_end_as_errors() {
                 let mut gzip =
                     flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
                 for _ in 0..64 {
-                    gzip.write_all(&[b' '; 1 << 20]).unwrap();
+                    gzip.write_all(&vec![b' '; 1 << 20]).unwrap();
                 }
                 let headers = [("Content-Type", "application/json"), ("Content-Encoding", "gzip")];
                 answer("200 OK", &headers, &gzip.finish().unwrap())

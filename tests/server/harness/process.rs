@@ -194,9 +194,11 @@ impl Output {
 
     /// Runs the command with these variables besides.
     pub(crate) fn of<S: AsRef<OsStr>>(words: &[S], settings: &[(String, String)]) -> Self {
-        let mut command = command(settings);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let done = command.args(words).output().unwrap();
+        // One that should end and does not must not hold the tests.
+        let mut command = Command::new("timeout");
+        clean(&mut command);
+        command.envs(settings.iter().cloned()).args(["-k1", "20", BINARY]).args(words);
+        let done = command.stdin(Stdio::null()).output().unwrap();
         Self {
             code: done.status.code(),
             stdout: String::from_utf8(done.stdout).unwrap(),
