@@ -122,7 +122,10 @@ pub enum Unreachable {
     #[error("connecting took too long (downstream.connect_timeout_ms)")]
     TimedOut,
     /// It needs TLS, and there is none here.
-    #[error("it needs TLS, and no trust roots are loaded")]
+    #[error(
+        "it needs TLS, and no trusted root certificates are loaded \
+         (install the system's, or name a file in downstream.extra_roots)"
+    )]
     NoTls,
 }
 
