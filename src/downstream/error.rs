@@ -76,7 +76,7 @@ pub enum CallError {
         /// What is wrong with it.
         source: ContentError,
     },
-    /// The body is declared as JSON and is not, or not safely so.
+    /// The body is JSON that no reader should be given.
     #[error(
         "HTTP {status} from the API behind connection \"{connection}\", \
          but its body is unusable: {source}"
