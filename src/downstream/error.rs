@@ -12,13 +12,16 @@ use crate::telemetry::DownstreamLabel;
 use super::content::ContentError;
 
 /// Whose fault a failed call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Blame {
     /// The caller asked for what cannot be done.
+    #[error("client")]
     Client,
     /// The API, or the way to it.
+    #[error("downstream")]
     Downstream,
     /// This appliance or its settings.
+    #[error("us")]
     Us,
 }
 
