@@ -3,9 +3,3 @@
 /// The tools a client sees are others now.
 pub const TOOLS_LIST_CHANGED: &[u8] =
     br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-/// The resources a client sees are others now.
-pub const RESOURCES_LIST_CHANGED: &[u8] =
-    br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#;
-/// The prompts a client sees are others now.
-pub const PROMPTS_LIST_CHANGED: &[u8] =
-    br#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
