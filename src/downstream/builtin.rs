@@ -109,7 +109,6 @@ mod tests {
                 driver: "epoll".to_owned(),
                 catalog_version: 5,
                 sessions: 3,
-                streams: 4,
             }
         }
 

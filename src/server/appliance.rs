@@ -18,8 +18,11 @@ impl Appliance for Core {
             cores: self.shared.cores() as u64,
             driver: rt::driver_name().to_owned(),
             catalog_version: self.published().snapshot.version(),
-            sessions: u64::from(self.shared.sessions.tenant_total(scope.tenant.as_str())),
-            streams: self.shared.open_streams(),
+            sessions: self
+                .shared
+                .sessions
+                .client_total_in_heap(scope.tenant.as_str(), scope.client_application.as_str())
+                as u64,
         }
     }
 

@@ -320,6 +320,15 @@ impl SessionTable {
         }
     }
 
+    /// Sessions of one client application in the heap. Looks at every session there.
+    pub fn client_total_in_heap(&self, tenant: &str, client_application: &str) -> usize {
+        let is_own = |session: &&Arc<Session>| {
+            session.tenant() == tenant && session.client_application() == client_application
+        };
+        let of_shard = |shard: &Mutex<Shard>| shard.lock().sessions.values().filter(is_own).count();
+        self.shards.iter().map(of_shard).sum()
+    }
+
     /// Sessions in the heap.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().sessions.len()).sum()

@@ -82,6 +82,8 @@ fn tenants_have_a_cap() {
     drop(first);
     table.insert(second, key(1), record(&table, 0));
     assert_eq!(table.tenant_total("acme"), 1);
+    assert_eq!(table.client_total_in_heap("acme", "desk"), 1);
+    assert_eq!(table.client_total_in_heap("acme", "till"), 0);
     let third = table.reserve("acme", 2).unwrap();
     assert!(table.reserve("acme", 2).is_err());
     drop(third);
