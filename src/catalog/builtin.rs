@@ -13,7 +13,7 @@ pub enum BuiltinTool {
     ListSessions,
     /// The tools of the caller's client application: a [`ToolSummaryList`].
     ListTools,
-    /// The state of the process: a [`RuntimeStatus`].
+    /// The state of the process, as far as it is the caller's business: a [`RuntimeStatus`].
     RuntimeStatus,
 }
 
@@ -50,7 +50,7 @@ impl BuiltinTool {
             }
             Self::RuntimeStatus => {
                 "Reports the state of the Ringway process that serves this endpoint: version, \
-                 uptime, cores, I/O driver, catalog version, open sessions and open streams."
+                 uptime, cores, I/O driver, catalog version, and how many sessions this tenant has open."
             }
         }
     }
@@ -93,8 +93,7 @@ impl BuiltinTool {
                 ("cores", number("Cores that serve requests")),
                 ("driver", text("io_uring or epoll")),
                 ("catalog_version", number("Grows with every change of the catalog")),
-                ("sessions", number("Open sessions of this client application")),
-                ("streams", number("Open event streams of this process")),
+                ("sessions", number("Open sessions of this tenant")),
             ]),
         }
     }
@@ -113,10 +112,9 @@ pub struct RuntimeStatus {
     pub driver: String,
     /// The snapshot's version.
     pub catalog_version: u64,
-    /// Open sessions of the caller's client application.
+    /// Open sessions of the caller's tenant, those out of memory included. Counting those of one
+    /// client application would mean to look at every session.
     pub sessions: u64,
-    /// Open event streams of the process.
-    pub streams: u64,
 }
 
 /// The result of `list_sessions`.
@@ -218,7 +216,6 @@ mod tests {
                 driver: some(),
                 catalog_version: 1,
                 sessions: 1,
-                streams: 1,
             }),
         };
         result.unwrap()

@@ -13,8 +13,8 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use toml::de::{DeTable, DeValue};
 
-use super::toml_depth::{TOML_DEPTH_MAX, too_deep_at};
 use super::tree::{Fault, Key, Node, Value};
+use crate::settings::{TOML_DEPTH_MAX, too_deep_at};
 
 /// Most values in one YAML file, counted after its aliases are unfolded.
 const YAML_NODES_MAX: usize = 4_000_000;

@@ -30,7 +30,6 @@ mod names;
 mod problem;
 mod rows;
 mod snapshot;
-mod toml_depth;
 mod tool;
 mod tree;
 mod view;

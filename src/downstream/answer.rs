@@ -5,11 +5,12 @@
 use std::borrow::Cow;
 
 use crate::http::{self, Known, ResponseReader};
-use crate::json;
+use crate::json::{self, JsonError};
 use crate::mapping::ResponsePlan;
 use crate::mcp::ToolOutcome;
 
 use super::content::{Codings, ContentError};
+use super::credentials::Credentials;
 use super::error::CallError;
 use super::failure::{Asked, FailureHead, describe};
 use super::media::{Media, text_of, unmarked};
@@ -76,18 +77,25 @@ impl<'a> Head<'a> {
         if body.is_empty() {
             return Ok(plain(done(self.status)));
         }
+        let credentials = Credentials::of(asked.headers);
         let media = Media::of(content_type, body);
+        let text = || Ok(plain(credentials.strike_text(text_of(&media, body).into_owned())));
         match &media {
             Media::Json => match json::guard(unmarked(body)) {
-                Ok(checked) => Ok(structured(plan.translate(checked.root()))),
+                Ok(checked) => {
+                    Ok(structured(credentials.strike_json(plan.translate(checked.root()))))
+                }
+                // Not one JSON value: lines of them, or something else with the wrong label.
+                Err(JsonError::Malformed { .. } | JsonError::NotUtf8) => text(),
                 // Nobody said that it is JSON; it only began like it.
-                Err(_) if content_type.is_none() => Ok(plain(text_of(&media, body).into_owned())),
-                Err(source) => {
+                Err(_) if content_type.is_none() => text(),
+                // JSON, and of a kind that is to harm its reader.
+                Err(source @ (JsonError::TooDeep | JsonError::DuplicateKey { .. })) => {
                     let status = self.status;
                     Err(CallError::Json { connection: connection(), status, source })
                 }
             },
-            Media::Html | Media::Text { .. } => Ok(plain(text_of(&media, body).into_owned())),
+            Media::Html | Media::Text { .. } => text(),
             Media::Binary { name } => Ok(plain(format!(
                 "HTTP {}: the API answered with {} bytes of {name}, which cannot be shown as text.",
                 self.status,

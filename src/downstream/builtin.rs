@@ -32,7 +32,7 @@ pub struct Scope<'a> {
 
 /// What the server knows about itself.
 pub trait Appliance {
-    /// The state of the process, with the sessions of this client application.
+    /// The state of the process, with the number of sessions of this tenant.
     fn status(&self, scope: Scope<'_>) -> RuntimeStatus;
     /// Sessions of this client application, the newest first, at most `count_max` of them.
     fn sessions(&self, scope: Scope<'_>, count_max: usize) -> SessionList;
@@ -109,7 +109,6 @@ mod tests {
                 driver: "epoll".to_owned(),
                 catalog_version: 5,
                 sessions: 3,
-                streams: 4,
             }
         }
 

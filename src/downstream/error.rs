@@ -12,13 +12,16 @@ use crate::telemetry::DownstreamLabel;
 use super::content::ContentError;
 
 /// Whose fault a failed call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Blame {
     /// The caller asked for what cannot be done.
+    #[error("client")]
     Client,
     /// The API, or the way to it.
+    #[error("downstream")]
     Downstream,
     /// This appliance or its settings.
+    #[error("us")]
     Us,
 }
 
@@ -76,7 +79,7 @@ pub enum CallError {
         /// What is wrong with it.
         source: ContentError,
     },
-    /// The body is declared as JSON and is not, or not safely so.
+    /// The body is JSON that no reader should be given.
     #[error(
         "HTTP {status} from the API behind connection \"{connection}\", \
          but its body is unusable: {source}"
@@ -122,7 +125,10 @@ pub enum Unreachable {
     #[error("connecting took too long (downstream.connect_timeout_ms)")]
     TimedOut,
     /// It needs TLS, and there is none here.
-    #[error("it needs TLS, and no trust roots are loaded")]
+    #[error(
+        "it needs TLS, and no trusted root certificates are loaded \
+         (install the system's, or name a file in downstream.extra_roots)"
+    )]
     NoTls,
 }
 

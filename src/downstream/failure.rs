@@ -11,6 +11,7 @@ use crate::catalog::Secret;
 use crate::http::reason;
 use crate::json::{self, Kind, Raw};
 
+use super::credentials::{Credentials, is_credential};
 use super::media::{Media, text_of, unmarked};
 
 /// How much of a body is quoted.
@@ -19,8 +20,6 @@ pub(crate) const EXCERPT_BYTES_MAX: usize = 2048;
 const HEADER_CHARACTERS_MAX: usize = 128;
 /// Where the title of a page is looked for.
 const TITLE_SEARCH_BYTES: usize = 4096;
-/// A value shorter than this is not struck out: it would blacken ordinary words.
-const SECRET_BYTES_MIN: usize = 6;
 
 /// What of the answer's head a failure speaks of.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +62,7 @@ pub(crate) fn describe(
     if let Some(id) = head.correlation_id.as_deref().map(one_line).filter(|id| !id.is_empty()) {
         let _ = write!(text, "\nCorrelation id: {id}");
     }
-    strike_out(text, asked.headers)
+    Credentials::of(asked.headers).strike_text(text)
 }
 
 fn push_word(text: &mut String, word: &str) {
@@ -195,27 +194,6 @@ pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
 fn one_line(value: &str) -> String {
     let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().filter(|c| !c.is_control()).take(HEADER_CHARACTERS_MAX).collect()
-}
-
-/// Whether a header of this name carries something that must not be shown.
-fn is_credential(name: &str) -> bool {
-    const PARTS: [&str; 6] = ["auth", "cookie", "key", "token", "secret", "password"];
-    let lower = name.to_ascii_lowercase();
-    PARTS.iter().any(|part| lower.contains(part))
-}
-
-fn strike_out(mut text: String, headers: &[(Box<str>, Secret)]) -> String {
-    for (_, value) in headers.iter().filter(|(name, _)| is_credential(name)) {
-        // The whole value, and the secret behind a scheme's name ("Bearer ...").
-        let value = value.expose();
-        let bare = value.rsplit(' ').next().unwrap_or_default();
-        for secret in [value, bare] {
-            if secret.len() >= SECRET_BYTES_MIN && text.contains(secret) {
-                text = text.replace(secret, "[removed]");
-            }
-        }
-    }
-    text
 }
 
 #[cfg(test)]

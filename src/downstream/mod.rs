@@ -7,7 +7,7 @@
 //! request   the bytes of a request
 //! exchange  a request and its answer over one connection
 //! answer    from an answer to an outcome: content (its codings), media (its kind),
-//!           failure (its refusals in words)
+//!           failure (its refusals in words), credentials (which never get into either)
 //! egress    addresses that are out of bounds
 //! error     why there was no usable answer
 //! builtin   the appliance's own tools
@@ -30,6 +30,7 @@ mod answer;
 mod builtin;
 mod call;
 mod content;
+mod credentials;
 mod egress;
 mod error;
 mod exchange;

@@ -30,7 +30,7 @@ use super::answer::Head;
 use super::call::{Call, asked, host_name, problem_of, redirect, rest_parts};
 use super::content::ContentError;
 use super::egress::Egress;
-use super::error::{Awaited, CallError, Unreachable};
+use super::error::{Awaited, Blame, CallError, Unreachable};
 use super::exchange::{Broken, Budget, exchange};
 use super::pool::{Line, Pool};
 use super::request::join;
@@ -49,8 +49,6 @@ pub struct CallEnvironment<'a> {
     pub execution_id: ExecutionId,
     /// Sent as `X-Correlation-Id` where the connection has none of its own.
     pub correlation_id: Option<&'a str>,
-    /// What is left of the caller's own time.
-    pub time_left: Option<Duration>,
 }
 
 /// Calls HTTP APIs from one core.
@@ -137,35 +135,25 @@ impl RestCaller {
             request,
             method: Method::of(&request.method),
             correlation_id: environment.correlation_id,
-            budget: self.budget(tool, connection, environment),
+            budget: self.budget(tool, connection),
             host_name: &host_name,
         };
         let tally = Tally::start(&self.metrics, call.budget.started);
         let outcome = self.call(&call).await;
         tally.end(label_of(&outcome));
         if let Err(error) = &outcome {
-            tracing::info!(
-                execution_id = %environment.execution_id,
-                connection = connection.id.as_str(),
-                detail = error.detail(),
-                "downstream call failed: {error}"
-            );
+            log(error, connection, environment);
         }
         outcome.map(|(_, outcome)| outcome)
     }
 
-    fn budget(
-        &self,
-        tool: &CompiledTool,
-        connection: &CompiledConnection,
-        environment: &CallEnvironment<'_>,
-    ) -> Budget {
+    fn budget(&self, tool: &CompiledTool, connection: &CompiledConnection) -> Budget {
         let total = tool.total_timeout.or(connection.total_timeout).unwrap_or(self.total_timeout);
         Budget {
             started: Instant::now(),
             connect: connection.connect_timeout.unwrap_or(self.connect_timeout),
             headers: connection.headers_timeout.unwrap_or(self.headers_timeout),
-            total: environment.time_left.map_or(total, |left| left.min(total)),
+            total,
         }
     }
 
@@ -312,6 +300,22 @@ impl RestCaller {
             line.answers.consume();
             self.pool.put(call.host(), line, Instant::now());
         }
+    }
+}
+
+/// What has to be put right here is a warning; what others did is information.
+#[cold]
+fn log(error: &CallError, connection: &CompiledConnection, environment: &CallEnvironment<'_>) {
+    let (execution_id, detail) = (environment.execution_id, error.detail());
+    let (connection, blame) = (connection.id.as_str(), error.blame());
+    let may_retry = error.may_retry();
+    match blame {
+        Blame::Us => tracing::warn!(
+            %execution_id, connection, %blame, may_retry, detail, "downstream call failed: {error}"
+        ),
+        Blame::Client | Blame::Downstream => tracing::info!(
+            %execution_id, connection, %blame, may_retry, detail, "downstream call failed: {error}"
+        ),
     }
 }
 

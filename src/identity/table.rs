@@ -75,6 +75,14 @@ impl KeyTable {
         self.keys.get(&id)
     }
 
+    /// Whether a key that was verified before is still good at `now_ms`.
+    pub fn is_good(&self, id: KeyId, now_ms: u64) -> bool {
+        self.find(id).is_some_and(|record| {
+            record.revoked_ms.is_none()
+                && record.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms)
+        })
+    }
+
     /// All records, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &KeyRecord> {
         self.keys.values()

@@ -23,24 +23,9 @@ pub fn check_batch(incoming: &Incoming<'_>, revision: Revision) -> Result<(), Rp
     Ok(())
 }
 
-/// Whether there is anything to answer: a request, or an entry that is no message. Without, the
-/// answer is 202 and empty.
-pub fn expects_answer(incoming: &Incoming<'_>) -> bool {
-    match incoming {
-        Incoming::Single(message) => is_request(message),
-        Incoming::Batch(entries) => {
-            entries.iter().any(|entry| entry.as_ref().map_or(true, is_request))
-        }
-    }
-}
-
 fn initializes(entry: &Result<Message<'_>, RpcError>) -> bool {
     match entry {
         Ok(Message::Request { method, .. }) => method == Method::Initialize.name(),
         _ => false,
     }
-}
-
-fn is_request(message: &Message<'_>) -> bool {
-    matches!(message, Message::Request { .. })
 }

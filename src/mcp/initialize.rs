@@ -8,10 +8,9 @@ use crate::json::{self, Kind, Raw};
 use crate::rpc::{ResultBody, RpcError};
 use crate::sessions::{ClientCapabilities, ClientInfo};
 
-const CAPABILITIES: &str = concat!(
-    r#","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true},"#,
-    r#""prompts":{"listChanged":true}}"#,
-);
+/// `listChanged` is a promise: it stands where changes are told.
+const CAPABILITIES: &str =
+    r#","capabilities":{"tools":{"listChanged":true},"resources":{},"prompts":{}}"#;
 
 /// What a client agreed on; the server makes a session of it where sessions are on.
 #[derive(Clone, Debug)]

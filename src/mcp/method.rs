@@ -31,7 +31,8 @@ pub enum Method {
 
 impl Method {
     /// All that are known.
-    pub const KNOWN: [Self; 11] = [
+    #[cfg(test)]
+    const KNOWN: [Self; 11] = [
         Self::Initialize,
         Self::Ping,
         Self::ToolsList,

@@ -26,14 +26,12 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{check_batch, expects_answer};
+pub use batch::check_batch;
 pub use call::{Invocation, progress_token};
 pub use dispatch::{DispatchContext, Step, dispatch};
 pub use initialize::{Initialization, ServerInfo, negotiate};
 pub use method::Method;
-pub use notifications::{
-    PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, progress,
-};
+pub use notifications::{TOOLS_LIST_CHANGED, progress};
 pub use outcome::{ToolOutcome, tool_result};
 
 pub use crate::sessions::Revision;

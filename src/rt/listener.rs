@@ -3,6 +3,7 @@
 //! Sockets are accepted without blocking once the listener is readable. An accept is thus never in
 //! flight, and none can be dropped with a socket in it.
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -11,13 +12,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::connection::Connection;
-use super::notify::Stop;
+use super::notify::{Notify, Stop};
 use super::time::Either;
 use super::tls::ServerTls;
 use super::{race, raw, sleep, spawn, tls_session};
@@ -30,6 +32,9 @@ const BATCH_AT_STOP: usize = 1024;
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 /// A client gets this long for its TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// TLS handshakes that run at once on one listener. Further clients wait in the kernel's queue: a
+/// handshake comes before whatever the handler counts, so nothing else would bound it.
+const HANDSHAKES_MAX: usize = 512;
 
 /// Where a listener listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,7 +182,8 @@ impl BoundListener {
     }
 
     /// Serves clients until `stop`: each gets a task of its own with `handler`. With TLS, the
-    /// handshake runs in that task, for at most ten seconds.
+    /// handshake runs in that task, for at most ten seconds; a client over the limit of handshakes
+    /// is not accepted until one of them has ended.
     ///
     /// # Errors
     ///
@@ -192,9 +198,29 @@ impl BoundListener {
         H: Fn(Connection) -> F + Clone + 'static,
         F: Future<Output = ()> + 'static,
     {
+        self.serve_within(HANDSHAKES_MAX, tls, stop, handler).await
+    }
+
+    /// As [`serve`](Self::serve), with at most `handshakes_max` handshakes at once.
+    pub(super) async fn serve_within<H, F>(
+        self,
+        handshakes_max: usize,
+        tls: Option<ServerTls>,
+        stop: Stop,
+        handler: H,
+    ) -> io::Result<()>
+    where
+        H: Fn(Connection) -> F + Clone + 'static,
+        F: Future<Output = ()> + 'static,
+    {
         let acceptor = Acceptor::new(self.socket)?;
+        let handshakes = Rc::new(Handshakes::new(handshakes_max));
         let mut stopping = false;
         loop {
+            if handshakes.is_full() && !stop.is_stopped() {
+                race(stop.stopped(), handshakes.ended.notified()).await;
+                continue;
+            }
             if !stopping {
                 match race(stop.stopped(), acceptor.readable()).await {
                     Either::Left(()) => {}
@@ -206,8 +232,17 @@ impl BoundListener {
             stopping = stop.is_stopped();
             let batch = if stopping { BATCH_AT_STOP } else { BATCH };
             for _ in 0..batch {
+                if handshakes.is_full() {
+                    break;
+                }
                 match acceptor.accept() {
-                    Ok(connection) => start(connection, tls.clone(), handler.clone()),
+                    Ok(connection) => match &tls {
+                        None => start(connection, handler.clone()),
+                        Some(tls) => {
+                            let running = handshakes.begin();
+                            start_tls(connection, tls.clone(), running, handler.clone());
+                        }
+                    },
                     Err(error) => match judge(&error) {
                         Verdict::Nobody => break,
                         Verdict::Client => {}
@@ -227,18 +262,21 @@ impl BoundListener {
     }
 }
 
-fn start<H, F>(connection: Connection, tls: Option<ServerTls>, handler: H)
+fn start<H, F>(connection: Connection, handler: H)
 where
     H: Fn(Connection) -> F + 'static,
     F: Future<Output = ()> + 'static,
 {
-    let Some(tls) = tls else {
-        // Called in the task, so that a panic of the handler itself is contained there.
-        spawn(async move { handler(connection).await });
-        return;
-    };
+    // Called in the task, so that a panic of the handler itself is contained there.
+    spawn(async move { handler(connection).await });
+}
+
+fn start_tls<H, F>(mut connection: Connection, tls: ServerTls, running: Handshake, handler: H)
+where
+    H: Fn(Connection) -> F + 'static,
+    F: Future<Output = ()> + 'static,
+{
     spawn(async move {
-        let mut connection = connection;
         let session = match tls.session() {
             Ok(session) => session,
             Err(error) => {
@@ -248,11 +286,47 @@ where
         };
         // Boxed, so that its size is not part of the task for the life of the connection.
         let handshake = tls_session::handshake(&mut connection, session, HANDSHAKE_WITHIN);
-        match Box::pin(handshake).await {
+        let outcome = Box::pin(handshake).await;
+        drop(running);
+        match outcome {
             Ok(()) => handler(connection).await,
             Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
         }
     });
+}
+
+/// The TLS handshakes that one listener has running.
+#[derive(Debug)]
+struct Handshakes {
+    running: Cell<usize>,
+    running_max: usize,
+    ended: Notify,
+}
+
+/// One of them, until dropped.
+#[derive(Debug)]
+struct Handshake(Rc<Handshakes>);
+
+impl Handshakes {
+    fn new(running_max: usize) -> Self {
+        Self { running: Cell::new(0), running_max, ended: Notify::new() }
+    }
+
+    fn is_full(&self) -> bool {
+        self.running.get() >= self.running_max
+    }
+
+    fn begin(self: &Rc<Self>) -> Handshake {
+        self.running.set(self.running.get() + 1);
+        Handshake(Rc::clone(self))
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        self.0.running.set(self.0.running.get() - 1);
+        self.0.ended.notify();
+    }
 }
 
 /// A listening socket on its core: the runtime says when it is readable, the system call accepts.

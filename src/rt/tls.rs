@@ -34,8 +34,12 @@ pub enum TlsError {
         /// What was wrong.
         reason: String,
     },
-    /// Nothing to trust: the system has no roots and no file was named.
-    #[error("no trusted root certificates were found: {reason}")]
+    /// Nothing to trust: the system has no roots and no file was named. No fault of any setting:
+    /// whoever calls nobody over TLS can go on without.
+    #[error(
+        "no trusted root certificates were found: {reason} \
+         (install the system's CA certificates, or name a file in downstream.extra_roots)"
+    )]
     NoRoots {
         /// What the system said.
         reason: String,
@@ -145,7 +149,8 @@ impl ClientTls {
     ///
     /// # Errors
     ///
-    /// Names the file and what is wrong with it.
+    /// Names the file and what is wrong with it. [`TlsError::NoRoots`] where there is nothing to
+    /// trust at all.
     pub fn new(extra_roots: &[PathBuf]) -> Result<Self, TlsError> {
         install_crypto_provider();
         let mut roots = RootCertStore::empty();

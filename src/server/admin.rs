@@ -12,6 +12,7 @@ use super::{
     connection::Answer,
     core::Core,
     health,
+    message::CoreMessage,
     publication::ChangeError,
     respond::{self, Echo},
     session, time,
@@ -264,6 +265,9 @@ async fn revoke_key(core: &Rc<Core>, id: &str) -> Result<Value, Trouble> {
         })
         .await??;
     // What the key had open ends with it.
+    for index in 0..core.shared.cores() {
+        core.send(index, CoreMessage::CheckListeners);
+    }
     let ended = sessions.into_iter().filter(|key| session::end(core, *key)).count();
     Ok(json!({ "revoked": true, "sessions_ended": ended }))
 }

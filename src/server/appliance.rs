@@ -18,7 +18,6 @@ impl Appliance for Shared {
             driver: self.driver().to_owned(),
             catalog_version: self.published().snapshot.version(),
             sessions: u64::from(self.sessions.tenant_total(scope.tenant.as_str())),
-            streams: self.open_streams(),
         }
     }
 

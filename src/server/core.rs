@@ -24,6 +24,7 @@ use crate::{
     catalog::TenantId,
     downstream::RestCaller,
     http::{self, BodyLength},
+    identity::Caller,
     rt::{self, Notify, OneshotSender, Stop, Undelivered},
     streams::{EventId, OutletId, SessionKey, StreamId, StreamKind, StreamTable},
     telemetry::{CoreMetrics, ExecutionId, ExecutionIds},
@@ -315,12 +316,23 @@ impl Core {
             CoreMessage::NotifyStanding { tenant, payload } => {
                 self.notify_standing(tenant.as_ref().map(TenantId::as_str), &payload);
             }
+            CoreMessage::CheckListeners => self.check_listeners(),
             CoreMessage::Beat { answer } => say(answer, ()),
             CoreMessage::Stop => {
                 self.stop.stop();
                 self.outlets.finish_standing();
             }
         }
+    }
+
+    /// Closes the streams of callers whose keys were revoked or have expired.
+    pub(crate) fn check_listeners(&self) {
+        let published = self.published();
+        let now_ms = self.clock.now_ms();
+        self.outlets.drop_listeners(|caller| match caller {
+            Caller::Key(id) => published.keys.is_good(id, now_ms),
+            Caller::Open | Caller::Operator => true,
+        });
     }
 
     fn publish_here(self: &Rc<Self>, stream: StreamId, payload: &[u8]) {

@@ -310,11 +310,8 @@ impl RestCall {
     async fn run(self) -> Answered {
         let core = &self.core;
         let execution_id = core.next_execution_id();
-        let environment = CallEnvironment {
-            execution_id,
-            correlation_id: self.correlation.as_deref(),
-            time_left: None,
-        };
+        let environment =
+            CallEnvironment { execution_id, correlation_id: self.correlation.as_deref() };
         let call = core.rest.run(&self.tool, &self.request, &environment);
         let called = match &self.registration {
             None => call.await,

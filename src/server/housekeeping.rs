@@ -14,6 +14,8 @@ use crate::{
 const TICK: Duration = Duration::from_secs(1);
 /// Every part of the session table is swept once in so many ticks.
 const SWEEP_TICKS: usize = 8;
+/// Keys expire without anybody saying so; open streams are held against them once in so many ticks.
+const LISTENER_TICKS: usize = 10;
 /// Stored sessions judged at a time, and the pause between; a pass over a million takes two minutes
 /// and under one percent of the store's thread.
 const STORED_ROWS: usize = 2048;
@@ -30,6 +32,9 @@ pub(crate) async fn run(core: Rc<Core>) {
         core.send_put_off();
         core.write_behind.expire(core.clock.now_ms());
         sweep_sessions(&core, tick % SWEEP_TICKS);
+        if tick % LISTENER_TICKS == 0 {
+            core.check_listeners();
+        }
         tick += 1;
     }
 }

@@ -50,6 +50,7 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
     session.bind_to_connection();
     let now_ms = core.clock.now_ms();
     let outlet = core.outlets.open(Purpose::Everything);
+    outlet.set_listener(caller);
     let mut streams = core.streams.borrow_mut();
     let Ok(stream) = streams.open(StreamKind::Legacy, session.key(), &[], now_ms) else {
         drop(streams);

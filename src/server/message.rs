@@ -36,6 +36,8 @@ pub(crate) enum CoreMessage {
     CancelCall { number: u64 },
     /// A server message for every standalone stream, or those of one tenant.
     NotifyStanding { tenant: Option<TenantId>, payload: Arc<Vec<u8>> },
+    /// Keys were revoked: close the streams of those who may no longer listen.
+    CheckListeners,
     /// Is this core turning?
     Beat { answer: OneshotSender<()> },
     /// The process ends: stop accepting, finish what runs.

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{rt::Notify, streams::OutletId};
+use crate::{identity::Caller, rt::Notify, streams::OutletId};
 
 /// Bits of an outlet's number that count outlets of one core; the bits above name the core.
 const NUMBER_BITS: u32 = 48;
@@ -47,6 +47,8 @@ const EVERYTHING_TIMES: usize = 16;
 pub(crate) struct Outlet {
     pub(crate) id: OutletId,
     purpose: Purpose,
+    /// Who listens, where that must stay allowed for as long as the stream is open.
+    listener: Cell<Option<Caller>>,
     queue: RefCell<VecDeque<Arc<Vec<u8>>>>,
     queued_bytes: Cell<usize>,
     queued_bytes_max: Cell<usize>,
@@ -127,6 +129,11 @@ impl Outlet {
         self.wake.notify();
     }
 
+    /// Says who listens.
+    pub(crate) fn set_listener(&self, listener: Caller) {
+        self.listener.set(Some(listener));
+    }
+
     pub(crate) fn purpose(&self) -> Purpose {
         self.purpose
     }
@@ -195,6 +202,7 @@ impl Outlets {
         let outlet = Rc::new(Outlet {
             id,
             purpose,
+            listener: Cell::new(None),
             queue: RefCell::default(),
             queued_bytes: Cell::new(0),
             queued_bytes_max: Cell::new(self.queued_bytes_max.saturating_mul(times)),
@@ -209,6 +217,15 @@ impl Outlets {
 
     pub(crate) fn find(&self, id: OutletId) -> Option<Rc<Outlet>> {
         self.open.borrow().get(&id).cloned()
+    }
+
+    /// Closes the streams of listeners that may no longer listen.
+    pub(crate) fn drop_listeners(&self, may_listen: impl Fn(Caller) -> bool) {
+        for outlet in self.open.borrow().values() {
+            if outlet.listener.get().is_some_and(|listener| !may_listen(listener)) {
+                outlet.drop_connection();
+            }
+        }
     }
 
     /// Ends the standing streams properly, for shutdown. Answers end with their calls.

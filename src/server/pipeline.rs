@@ -14,7 +14,7 @@ use super::{
     refusal::Refusal,
     respond::{self, Echo},
     route::{self, Endpoint, Route, Transport},
-    streamable,
+    session, streamable,
 };
 use crate::{
     catalog::View,
@@ -127,7 +127,7 @@ async fn endpoint_answer(
             return Err(refusal);
         }
     }
-    let admission = Admission { core, view, caller, request, memory, echo, out };
+    let mut admission = Admission { core, view, caller, request, memory, echo, out };
     let not_allowed = Refusal::MethodNotAllowed { allow: methods };
     match endpoint.transport {
         Transport::Streamable => match request.method() {
@@ -137,6 +137,7 @@ async fn endpoint_answer(
             }
             Method::Delete => streamable::delete(admission).await,
             Method::Head => {
+                session::named(&mut admission).await?;
                 respond::empty(core, admission.out, echo, 204);
                 Ok(Answer::Written { keep_alive: echo.keep_alive })
             }

@@ -5,7 +5,7 @@
 //! for a signal.
 
 use std::{
-    io,
+    fs, io,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
@@ -103,6 +103,7 @@ pub struct Running {
     shared: Arc<Shared>,
     cores: Cores,
     admin_socket: PathBuf,
+    admin_inherited: bool,
     tls: Option<ServerTls>,
     _logging: LogGuard,
 }
@@ -121,18 +122,19 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         _ => None,
     };
     let declared = declared(&settings, entities)?;
-    let store = Store::open(&settings.runtime.data_directory, store_options(&settings.store))?;
-    let publication = Publication::load(&store, declared, keys)?;
     let processors = processors::allowed();
     let count = match settings.runtime.cores {
         0 => processors.len(),
         cores => cores,
     };
+    let store = Store::open(&settings.runtime.data_directory, store_options(&settings.store))?;
+    // Addresses before anything is written: a start that fails must not leave its catalog behind.
+    let listeners = Listeners::bind(&settings, count)?;
+    let publication = Publication::load(&store, declared, keys)?;
     let now_ms = time::now_ms();
     let identity = recovery::identity(&store)?;
     let sessions = recovery::sessions(&store, &settings)?;
     let streams = recovery::streams(&store, &settings, count, identity.boot, now_ms)?;
-    let listeners = Listeners::bind(&settings, count)?;
     let (inboxes, receivers): (Vec<_>, Vec<_>) =
         (0..count).map(|_| rt::inbox(INBOX_MESSAGES_MAX, INBOX_BYTES_MAX)).unzip();
     let workers = WorkerPool::start(settings.runtime.worker_threads, WORK_QUEUE_MAX)
@@ -153,12 +155,13 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         settings,
     }));
     let admin_socket = shared.settings.admin_socket();
+    let admin_inherited = listeners.admin_inherited;
     let cores = start_cores(&shared, processors, tls.clone(), streams, listeners, receivers)?;
     watch_cores(&shared).map_err(StartError::Cores)?;
     let address = shared.runtime_address;
     tracing::info!(%address, cores = count, boot = shared.boot, "serving");
     service_manager::ready(&format!("serving on {address}"));
-    Ok(Running { shared, cores, admin_socket, tls, _logging: logging })
+    Ok(Running { shared, cores, admin_socket, admin_inherited, tls, _logging: logging })
 }
 
 impl Running {
@@ -204,6 +207,10 @@ impl Running {
         }
         self.cores.join()?;
         self.shared.workers.stop();
+        // Commands look for a running server by its socket.
+        if !self.admin_inherited {
+            let _ = fs::remove_file(&self.admin_socket);
+        }
         self.shared.store.stop()?;
         tracing::info!("stopped");
         Ok(())
@@ -271,6 +278,8 @@ struct Listeners {
     runtime: Vec<BoundListener>,
     runtime_address: SocketAddr,
     admin: Vec<BoundListener>,
+    /// The service manager made the admin socket, so it is not ours to remove.
+    admin_inherited: bool,
 }
 
 impl Listeners {
@@ -280,6 +289,7 @@ impl Listeners {
         let mut inherited = BoundListener::inherited().map_err(StartError::Listen)?;
         let admin_inherited = inherited.iter().position(|(name, _)| name == ADMIN_DESCRIPTOR_NAME);
         let mut admin = Vec::new();
+        let admin_is_inherited = admin_inherited.is_some();
         if let Some(at) = admin_inherited {
             admin.push(inherited.remove(at).1);
         } else {
@@ -312,7 +322,7 @@ impl Listeners {
             };
             runtime.extend(another.transpose().map_err(StartError::Listen)?);
         }
-        Ok(Self { runtime, runtime_address, admin })
+        Ok(Self { runtime, runtime_address, admin, admin_inherited: admin_is_inherited })
     }
 }
 

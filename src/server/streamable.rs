@@ -151,8 +151,9 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
     guard::check_streams(request)?;
     revision_header(request)?;
     let session = session::named(&mut admission).await?;
-    let Admission { core, view, echo, out, .. } = admission;
+    let Admission { core, view, caller, echo, out, .. } = admission;
     let outlet = core.outlets.open(Purpose::Standing);
+    outlet.set_listener(caller);
     let Some(session) = session else {
         require_no_session(core, &view)?;
         greet(core, &outlet, None);

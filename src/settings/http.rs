@@ -46,7 +46,8 @@ impl Http {
     /// Checks this section.
     pub fn validate(&self, findings: &mut Findings) {
         findings.within("http.head_bytes_max", self.head_bytes_max, 1024..=1 << 20);
-        findings.within("http.headers_max", self.headers_max, 8..=1024);
+        // The parser of heads has room for no more.
+        findings.within("http.headers_max", self.headers_max, 8..=250);
         // Spans into a request are 32 bits wide.
         findings.within("http.body_bytes_max", self.body_bytes_max, 1024..=1 << 30);
         let timeouts = [

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
-use super::{Origin, Problem, Settings, SettingsError};
+use super::{Origin, Problem, Settings, SettingsError, TOML_DEPTH_MAX, too_deep_at};
 
 /// Begins every variable that is a setting.
 const PREFIX: &str = "RINGWAY_";
@@ -24,7 +24,7 @@ const SEPARATOR: &str = "__";
 const FILE_VARIABLE: &str = "RINGWAY_CONFIG";
 
 /// Variables with the prefix that are no settings but the command line's own.
-pub const COMMAND_LINE_VARIABLES: [&str; 3] = [FILE_VARIABLE, "RINGWAY_KEY", "RINGWAY_ADMIN"];
+pub const COMMAND_LINE_VARIABLES: [&str; 2] = [FILE_VARIABLE, "RINGWAY_ADMIN"];
 
 /// The variables of this process that concern Ringway. Bytes that are no UTF-8 are replaced, so
 /// that such a value is refused by its name instead of being overlooked.
@@ -114,6 +114,11 @@ impl Layers {
             path: path.to_owned(),
             line: 1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count(),
         };
+        if let Some(offset) = too_deep_at(&text) {
+            let (origin, key) = (origin_at(offset), String::new());
+            self.problems.push(Problem { origin, key, message: too_deep() });
+            return Ok(());
+        }
         // Parsed twice: one form knows the places, the other is plain values.
         match (DeTable::parse(&text), text.parse::<Table>()) {
             (Ok(places), Ok(values)) => {
@@ -308,6 +313,9 @@ fn from_text(known: &Value, text: &str) -> Result<Value, String> {
             .map(Value::Integer)
             .map_err(|_| format!("must be an integer, not `{text}`")),
         Value::Array(_) if trimmed.starts_with('[') => {
+            if too_deep_at(trimmed).is_some() {
+                return Err(too_deep());
+            }
             match format!("list = {trimmed}").parse::<Table>() {
                 Ok(mut table) => match table.remove("list") {
                     Some(list) if table.is_empty() => Ok(list),
@@ -326,6 +334,10 @@ fn from_text(known: &Value, text: &str) -> Result<Value, String> {
         )),
         _ => Ok(Value::String(text.to_owned())),
     }
+}
+
+fn too_deep() -> String {
+    format!("nested deeper than {TOML_DEPTH_MAX} levels")
 }
 
 fn with_article(value: &Value) -> &'static str {

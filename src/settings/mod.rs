@@ -29,6 +29,7 @@ mod session;
 mod sse;
 mod store;
 mod telemetry;
+mod toml_depth;
 
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,7 @@ pub use self::session::Session;
 pub use self::sse::{Connected, Sse};
 pub use self::store::Store;
 pub use self::telemetry::{LogFormat, Telemetry};
+pub use self::toml_depth::{TOML_DEPTH_MAX, too_deep_at};
 
 /// Everything that can be set. The default is a working configuration for one machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

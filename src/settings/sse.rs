@@ -13,7 +13,8 @@ pub struct Sse {
     pub enabled: bool,
     /// Whether every request but `initialize` must name a session.
     pub require_session: bool,
-    /// How long an answer may take before its response becomes a stream; 0: always a stream.
+    /// How long an answer may take before its response becomes a stream; 0: always a stream. Less
+    /// than the time in which the answers of a request are gathered (20 ms) works as that.
     pub sse_upgrade_after_ms: u64,
     /// How long a POST stream can be resumed after its response was sent.
     pub post_stream_retention_seconds: u64,

@@ -248,9 +248,21 @@ fn bad_variables_are_reported_by_name() {
     }
 }
 
+/// Brackets times dotted names: the parser bounds each, not both together.
+#[test]
+fn deep_nesting_is_refused_before_it_is_parsed() {
+    let key = vec!["a"; 79].join(".");
+    let deep = format!("{}{}", format!("{{ {key} = ").repeat(79), "}".repeat(79));
+    let error = load_with(&format!("\n[runtime]\ncores = {deep}"), &[]).unwrap_err().to_string();
+    assert!(error.contains("nested deeper than 128") && error.contains(":3"), "{error}");
+    let list = format!("[{deep}]");
+    let error = load_with("", &[("RINGWAY_RUNTIME__CATALOG", &list)]).unwrap_err().to_string();
+    assert!(error.contains("nested deeper than 128"), "{error}");
+}
+
 #[test]
 fn the_command_lines_own_variables_are_no_settings() {
-    let variables = [("RINGWAY_KEY", "rw_x"), ("RINGWAY_ADMIN", "/tmp/x"), ("RINGWAYS", "1")];
+    let variables = [("RINGWAY_ADMIN", "/tmp/x"), ("RINGWAYS", "1")];
     assert_eq!(load_with("", &variables).unwrap(), Settings::default());
 }
 

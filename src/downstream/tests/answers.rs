@@ -125,13 +125,18 @@ fn large_answers_are_shaped_off_the_core() {
 }
 
 #[test]
-fn what_claims_to_be_json_and_is_not_is_refused() {
+fn what_claims_to_be_json_and_is_not_is_text() {
+    for body in ["{\"a\":", "{\"a\":1}\n{\"a\":2}\n", "OK"] {
+        assert_eq!(text(get(&Api::answering(json_answer("200 OK", body)))), body);
+    }
+    let latin = raw_answer("200 OK", "Content-Type: application/json\r\n", b"\"caf\xe9\"");
+    assert_eq!(text(get(&Api::answering(latin))), "\"caf\u{fffd}\"");
+}
+
+#[test]
+fn json_that_is_deep_or_ambiguous_is_refused() {
     let deep = "[".repeat(20_000) + &"]".repeat(20_000);
-    for (body, expected) in [
-        ("{\"a\":", "malformed JSON"),
-        (&deep, "deeper than"),
-        ("{\"a\":1,\"a\":2}", "duplicate key"),
-    ] {
+    for (body, expected) in [(&*deep, "deeper than"), ("{\"a\":1,\"a\":2}", "duplicate key")] {
         let error = get(&Api::answering(json_answer("200 OK", body))).unwrap_err();
         assert!(matches!(error, CallError::Json { status: 200, .. }), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
@@ -164,6 +169,23 @@ fn refusals_of_the_api_are_failures_with_its_words() {
     let broken = raw_answer("503 Busy", "Content-Encoding: gzip\r\n", b"no gzip");
     let told = failure(get(&Api::answering(broken)));
     assert!(told.starts_with("HTTP 503") && told.contains("cannot be read"), "{told}");
+}
+
+#[test]
+fn an_api_that_echoes_its_headers_tells_no_credential() {
+    let connection = "headers = { Authorization = \"Bearer s3cr3t-12\" }";
+    let echo = "{\"headers\":{\"authorization\":\"Bearer s3cr3t-12\",\"id\":\"\\u00733cr3t-12\"}}";
+    let clean = json("{\"headers\":{\"authorization\":\"[removed]\",\"id\":\"[removed]\"}}");
+    let api = Api::answering(json_answer("200 OK", echo));
+    assert_eq!(call(&tool(&api, connection), &request("GET", "/x")), clean);
+
+    let api = Api::answering(answer("200 OK", "Content-Type: text/plain\r\n", b"got s3cr3t-12"));
+    assert_eq!(text(call(&tool(&api, connection), &request("GET", "/x"))), "got [removed]");
+
+    let long = format!("[{}\"s3cr3t-12\"]", "1,".repeat(100_000));
+    let api = Api::answering(json_answer("200 OK", &long));
+    let outcome = call(&tool(&api, connection), &request("GET", "/x"));
+    assert_eq!(outcome, json(&long.replace("s3cr3t-12", "[removed]")));
 }
 
 #[test]

@@ -9,7 +9,6 @@ use super::support::{
     ENVIRONMENT, SECOND, call, caller, caller_with, failure, get, json, on_a_core, posting,
     request, tool,
 };
-use crate::downstream::CallEnvironment;
 use crate::downstream::error::{Awaited, Blame, CallError};
 use crate::rt::{self, Either};
 
@@ -242,19 +241,6 @@ fn slow_answers_run_into_their_limits() {
         let taken = started.elapsed();
         assert!(taken >= Duration::from_millis(limit_ms) && taken < SECOND, "{taken:?}");
     }
-}
-
-#[test]
-fn the_callers_own_time_counts_too() {
-    let api = Api::start(|_, talk| {
-        talk.request();
-        talk.gone_within(5 * SECOND);
-    });
-    let environment =
-        CallEnvironment { time_left: Some(Duration::from_millis(150)), ..ENVIRONMENT };
-    let tool = tool(&api, "");
-    let error = on_a_core(async { caller().run(&tool, &posting(b""), &environment).await });
-    assert!(matches!(error, Err(CallError::TimedOut { limit_ms: 150, repeatable: false, .. })));
 }
 
 #[test]

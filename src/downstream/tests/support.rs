@@ -18,7 +18,7 @@ use crate::telemetry::ExecutionId;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const ENVIRONMENT: CallEnvironment<'_> =
-    CallEnvironment { execution_id: ExecutionId::NIL, correlation_id: None, time_left: None };
+    CallEnvironment { execution_id: ExecutionId::NIL, correlation_id: None };
 
 /// A tool of kind `rest` behind a connection with these extra lines in its declaration.
 pub(super) fn tool_at(base_url: &str, connection: &str) -> Arc<CompiledTool> {

@@ -207,3 +207,33 @@ fn cut_off_streams_and_noise_are_errors() {
         stop.stop();
     });
 }
+
+#[test]
+fn handshakes_at_once_are_bounded_and_the_next_client_waits() {
+    let files = Files::new();
+    let server = ServerTls::load(&files.certificate(), &files.key()).unwrap();
+    let client = ClientTls::new(&[files.certificate()]).unwrap();
+    on_core(async move {
+        let address = ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let listener = BoundListener::bind(&address, 64).unwrap();
+        let ListenAddress::Tcp(address) = listener.local_address() else { panic!("not TCP") };
+        let (stop, idle) = (Stop::new(), tasks_running());
+        let stopping = stop.clone();
+        spawn(async move {
+            listener.serve_within(2, Some(server), stopping, impatient_echo).await.unwrap();
+        });
+        let silent: Vec<_> =
+            (0..6).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+        // The listener's own task and two that shake hands.
+        until("two handshakes run", || tasks_running() == idle + 3).await;
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(tasks_running(), idle + 3);
+        drop(silent);
+        call(address.port(), &client).await.unwrap();
+        // Connections that are served count no more.
+        let served = [call(address.port(), &client).await, call(address.port(), &client).await];
+        call(address.port(), &client).await.unwrap();
+        stop.stop();
+        drop(served);
+    });
+}

@@ -6,13 +6,13 @@
 //! strings and comments from structure.
 
 /// Deepest nesting of brackets and dotted names together.
-pub(super) const TOML_DEPTH_MAX: usize = 128;
+pub const TOML_DEPTH_MAX: usize = 128;
 
 /// The place of the first byte that is nested too deeply.
 ///
 /// Text that is no TOML may count as deeper than it is, never as less deep: a closing bracket of
 /// the wrong kind closes nothing.
-pub(super) fn too_deep_at(text: &str) -> Option<usize> {
+pub fn too_deep_at(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     // The dots of the key in front of each open bracket, and what will close it.
     let mut outside: Vec<(usize, u8)> = Vec::new();
