@@ -106,7 +106,9 @@ fn exchange(
     http::write_request_head(&mut out, method.as_str(), target, "localhost", headers, length)
         .map_err(|error| error.to_string())?;
     out.extend_from_slice(body.unwrap_or_default());
-    stream.write_all(&out).map_err(text)?;
+    // A server that refuses a large body answers before it has read it; the answer says more than
+    // the broken pipe.
+    let written = stream.write_all(&out);
     let limits = Limits { body_bytes_max: ANSWER_BYTES_MAX, ..Limits::default() };
     let mut reader = ResponseReader::new(limits);
     reader.expect(method);
@@ -116,7 +118,12 @@ fn exchange(
         if matches!(progress, ResponseProgress::Ready) {
             break;
         }
-        let read = stream.read(&mut chunk).map_err(text)?;
+        let read = match (stream.read(&mut chunk), &written) {
+            (Ok(read), _) if read > 0 => read,
+            (_, Err(error)) => return Err(error.to_string()),
+            (Ok(_), Ok(())) => 0,
+            (Err(error), Ok(())) => return Err(error.to_string()),
+        };
         if read == 0 {
             reader.end_of_stream().map_err(|error| error.to_string())?;
             break;

@@ -14,7 +14,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
@@ -28,6 +28,8 @@ use super::{race, raw, sleep, spawn, tls_session};
 const BATCH: usize = 16;
 /// Sockets taken out of the queue when the listener stops.
 const BATCH_AT_STOP: usize = 1024;
+/// How often the log is told that clients cannot be accepted, however often it happens.
+const EXHAUSTED_SAID_EVERY: Duration = Duration::from_mins(1);
 /// Pause when the process or the system has no descriptor or memory left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 /// A client gets this long for its TLS handshake.
@@ -213,6 +215,7 @@ impl BoundListener {
         H: Fn(Connection) -> F + Clone + 'static,
         F: Future<Output = ()> + 'static,
     {
+        let mut said: Option<Instant> = None;
         let acceptor = Acceptor::new(self.socket)?;
         let handshakes = Rc::new(Handshakes::new(handshakes_max));
         let mut stopping = false;
@@ -247,7 +250,10 @@ impl BoundListener {
                         Verdict::Nobody => break,
                         Verdict::Client => {}
                         Verdict::Exhausted => {
-                            tracing::warn!(%error, "no client can be accepted for now");
+                            if said.is_none_or(|said| said.elapsed() >= EXHAUSTED_SAID_EVERY) {
+                                said = Some(Instant::now());
+                                tracing::warn!(%error, "no client can be accepted for now");
+                            }
                             race(stop.stopped(), sleep(EXHAUSTED_PAUSE)).await;
                             break;
                         }

@@ -154,6 +154,7 @@ async fn write_waiting(core: &Core, stream: &EventStream, wire: &mut Wire) -> Re
             return Err(if sent.is_ok() { Ended::Properly } else { Ended::Abruptly });
         };
         let within = core.shared.timing.write;
+        core.metrics.sent_bytes.add(frame.len() as u64);
         let sent = if stream.outlet.waiting() == 0 && !finishing {
             wire.writer.write_shared(frame, &wire.deadline, within).await
         } else {
