@@ -68,8 +68,10 @@ pub(crate) fn judge_head(
         Route::Endpoint(endpoint) => guard(core, plane, request, &endpoint, &mut echo)
             .and_then(|()| admit(core, plane, memory, request, &endpoint))
             .map(drop),
+        Route::Health | Route::Readiness => Ok(()),
+        _ if plane == Plane::AdminAddress => guard::check_operator(request),
         _ if plane.is_admin() => Ok(()),
-        Route::Health | Route::Readiness | Route::Root => Ok(()),
+        Route::Root => Ok(()),
         Route::Unknown => Err(Refusal::NoSuchPath),
     };
     judged.map_err(|refusal| (refusal, echo))
