@@ -279,6 +279,42 @@ fn a_start_that_fails_says_what_to_do() {
     Client::open(&server).post(&ping()).expect(200);
 }
 
+#[test]
+fn a_start_that_finds_its_port_taken_leaves_no_catalog_behind() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut server = Setup::new().prepare();
+    let ghost = "[[tenant]]\nid = \"ghost\"\n\
+                 [[client_application]]\ntenant = \"ghost\"\nid = \"one\"\nopen = true\n";
+    let ghost = server.write("ghost.toml", ghost);
+    let settings = [("RINGWAY_LISTEN__RUNTIME", &*address), ("RINGWAY_RUNTIME__CATALOG", &ghost)];
+    start_fails(&server, &settings, &[&address]);
+    server.start();
+    let status = server.admin("GET", "/status", None).expect(200).json();
+    let clients = status["client_applications"].to_string();
+    assert!(clients.contains("demo/assistant") && !clients.contains("ghost"), "{clients}");
+}
+
+#[test]
+fn a_file_larger_than_a_clients_body_is_applied() {
+    const TOOLS: usize = 2000;
+    let server = Setup::new().start();
+    let mut text = one_more("http://127.0.0.1:9", "more");
+    let description = "x".repeat(2900);
+    for number in 0..TOOLS {
+        text += &format!(
+            "[[tool]]\ntenant = \"demo\"\ntoolset = \"more\"\nname = \"tool_{number}\"\n\
+             description = \"{description}\"\nmethod = \"GET\"\npath = \"/more\"\n"
+        );
+    }
+    assert!(text.len() > 5_900_000, "{} bytes", text.len());
+    let file = server.write("large.toml", &text);
+    let applied = server.command(&["apply", &file]).succeeded().stdout;
+    assert!(applied.contains("2004 added"), "{}", &applied[applied.len().saturating_sub(200)..]);
+    let status = server.admin("GET", "/status", None).expect(200).json();
+    assert_eq!(status["tools"], TOOLS + 4);
+}
+
 /// A second process over the same data directory.
 fn taken_by_another(server: &Ringway) -> Output {
     let socket = server.folder().join("second.sock").display().to_string();

@@ -171,6 +171,9 @@ fn what_is_private_is_for_its_owner_only() {
     assert!(server.admin_socket().exists());
     server.start();
     assert_eq!(mode(&server.admin_socket()), 0o600);
+    // Commands tell by it whether a server runs.
+    server.stop();
+    assert!(!server.admin_socket().exists(), "a stopped server's socket");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod harness;
 
 mod commands;
 mod cores;
+mod faults;
 mod keys;
 mod lifecycle;
 mod recovery;

@@ -29,14 +29,21 @@ impl Request {
         self
     }
 
-    pub(crate) fn json(mut self, body: &Value) -> Self {
-        self.body = Some(body.to_string().into_bytes());
-        self.header("Content-Type", "application/json")
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.body(body.to_string()).header("Content-Type", "application/json")
     }
 
-    /// The bytes as they go over the wire.
+    pub(crate) fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// The bytes as they go over the wire, with a `Host` if it names none itself.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut text = format!("{} {} HTTP/1.1\r\nHost: 127.0.0.1\r\n", self.method, self.target);
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
+        if !self.headers.iter().any(|(name, _)| name == "Host") {
+            text += "Host: 127.0.0.1\r\n";
+        }
         for (name, value) in &self.headers {
             text += &format!("{name}: {value}\r\n");
         }
