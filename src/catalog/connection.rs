@@ -1,6 +1,5 @@
 //! A connection made ready: its URL taken apart, its headers judged.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -103,11 +102,6 @@ impl CompiledConnection {
             follow_redirects: connection.follow_redirects,
             tls_roots: connection.tls_roots.clone(),
         })
-    }
-
-    /// The host as an address, where it is one.
-    pub fn address(&self) -> Option<IpAddr> {
-        self.host.parse().ok()
     }
 }
 

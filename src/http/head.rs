@@ -170,11 +170,6 @@ impl Fields {
         self.repeated = 0;
     }
 
-    /// Gives back memory that more than the usual number of fields took.
-    pub(super) fn shrink(&mut self) {
-        self.spans.shrink_to_fit();
-    }
-
     /// The first value of `known`.
     #[inline]
     pub(super) fn value<'a>(&self, known: Known, whole: &'a [u8]) -> Option<&'a [u8]> {

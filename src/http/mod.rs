@@ -36,7 +36,7 @@ mod write;
 pub use error::HttpError;
 pub use known::Known;
 pub use percent::{decode_segment, query_pairs};
-pub use request::{Method, Progress, RequestHead, RequestReader, RequestView};
+pub use request::{Method, Progress, RequestReader, RequestView};
 pub use response::{ResponseProgress, ResponseReader};
 pub use write::{
     BodyLength, CONTINUE, HeadRefused, LAST_CHUNK, chunk, reason, write_request_head,

@@ -108,14 +108,6 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// The host of an Origin field; `None` for `null` and for what is no origin.
-pub fn host_of_origin(value: &[u8]) -> Option<&str> {
-    match Origin::parse(value)? {
-        Origin::Null => None,
-        Origin::Tuple { host, .. } => Some(host),
-    }
-}
-
 /// Reads `name[:port]`, the value of a Host field. Names are letters, digits and `-._~`: no user,
 /// no list, no percent-encoding, which different readers would read differently.
 pub fn host_and_port(value: &[u8]) -> Option<HostPort<'_>> {
@@ -254,10 +246,7 @@ mod tests {
             "file:///",
         ] {
             assert!(Origin::parse(text.as_bytes()).is_none(), "{text:?}");
-            assert_eq!(host_of_origin(text.as_bytes()), None);
         }
-        assert_eq!(host_of_origin(b"https://a.test:1"), Some("a.test"));
-        assert_eq!(host_of_origin(b"null"), None);
     }
 
     #[test]
