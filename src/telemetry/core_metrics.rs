@@ -41,6 +41,8 @@ pub struct CoreMetrics {
     pub requests_malformed: Counter,
     /// Messages another core had no room for.
     pub messages_undelivered: Counter,
+    /// Changes of streams that were left out of the journal, so that a restart will not find them.
+    pub journal_left_out: Counter,
     /// Messages handed to another core.
     pub cross_core_hops: Counter,
 }

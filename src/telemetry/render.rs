@@ -194,6 +194,9 @@ impl Page<'_, '_> {
             bytes,
             |core| core.sent_bytes.value(),
         )?;
+        let help =
+            "Changes of streams a restart will not find: the store was too slow to take them";
+        self.summed("journal_left_out", help, None, |core| core.journal_left_out.value())?;
         self.summed("cross_core_hops", "Messages handed to another core", None, |core| {
             core.cross_core_hops.value()
         })?;
