@@ -24,6 +24,7 @@ mod body;
 mod buffer;
 mod chunked;
 mod error;
+mod field;
 mod head;
 mod known;
 pub mod origin;
@@ -34,6 +35,7 @@ pub mod sse;
 mod write;
 
 pub use error::HttpError;
+pub use field::{is_field_name, is_framing, is_token_byte};
 pub use known::Known;
 pub use percent::{decode_segment, query_pairs};
 pub use request::{Method, Progress, RequestReader, RequestView};

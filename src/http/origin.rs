@@ -65,6 +65,11 @@ impl<'a> Origin<'a> {
         Some(Self::Tuple { scheme, host, port })
     }
 
+    /// Whether `text` names an origin a page can have: not `null`, and nothing more than an origin.
+    pub fn is_one(text: &str) -> bool {
+        matches!(Origin::parse(text.as_bytes()), Some(Origin::Tuple { .. }))
+    }
+
     /// Whether both are the same origin. `null` equals nothing, itself included.
     pub fn is_same(&self, other: &Origin<'_>) -> bool {
         match (self, other) {

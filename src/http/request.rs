@@ -9,6 +9,7 @@ use super::{
     accept::{self, Accepts},
     body::{Announced, Body, Framed, announced},
     buffer::MessageBuffer,
+    field::is_token_byte,
     head::{self, Fields, HeadScan, Scanned, Span},
     origin::is_host_and_port,
 };
@@ -389,7 +390,7 @@ impl RequestReader {
                 None => return Ok(false),
                 // Another protocol (TLS, as a rule) would otherwise be waited on until the
                 // timeout.
-                Some(first) if !head::is_token_byte(*first) && !b"\r\n".contains(first) => {
+                Some(first) if !is_token_byte(*first) && !b"\r\n".contains(first) => {
                     return Err(HttpError::RequestLine);
                 }
                 Some(_) => {}

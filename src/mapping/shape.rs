@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::path::{FieldPath, Segment};
+use super::validator::kind_of;
 use super::{FieldRule, FieldType, Location, MappingError, MappingErrors};
-use crate::json::Kind;
 
 /// How many field rules one mapping may have.
 pub const RULES_MAX: usize = 512;
@@ -388,17 +388,6 @@ fn check_values(rule: Option<&FieldRule>, node: &Node) -> Result<(), MappingErro
             Err(MappingError::Value { field: rule.name(), key: "additional_properties", expected })
         }
         _ => Ok(()),
-    }
-}
-
-const fn kind_of(value: &serde_json::Value) -> Kind {
-    match value {
-        serde_json::Value::Null => Kind::Null,
-        serde_json::Value::Bool(_) => Kind::Bool,
-        serde_json::Value::Number(_) => Kind::Number,
-        serde_json::Value::String(_) => Kind::String,
-        serde_json::Value::Array(_) => Kind::Array,
-        serde_json::Value::Object(_) => Kind::Object,
     }
 }
 
