@@ -80,10 +80,3 @@ pub enum StoreError {
     #[error("the store is stopped")]
     Stopped,
 }
-
-impl StoreError {
-    /// Whether the same call may succeed later.
-    pub fn may_retry(&self) -> bool {
-        matches!(self, Self::Full | Self::ReadOnly { .. })
-    }
-}

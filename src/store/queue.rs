@@ -308,7 +308,6 @@ mod tests {
         assert!(matches!(shared.push(behind(2000)), Err(StoreError::Full)));
         let too_large = shared.push(behind(5000));
         assert!(matches!(too_large, Err(StoreError::TooLarge { bytes_max: 3584, .. })));
-        assert!(StoreError::Full.may_retry());
     }
 
     #[test]
