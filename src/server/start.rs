@@ -36,7 +36,7 @@ use crate::{
         service_manager,
     },
     sessions::{SessionIds, SessionTable},
-    settings::{self, Driver, Ring, Settings},
+    settings::{Driver, Ring, Settings},
     store::{Store, StoreError, StoreOptions, StoreState},
     streams::{JournalRing, StreamTable},
     telemetry::{self, LogGuard, Metrics, ProcessFigures},
@@ -127,7 +127,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         0 => processors.len(),
         cores => cores,
     };
-    let store = Store::open(&settings.runtime.data_directory, store_options(&settings.store))?;
+    let store = Store::open(&settings.runtime.data_directory, store_options(&settings))?;
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
     let listeners = Listeners::bind(&settings, count)?;
     let publication = Publication::load(&store, declared, keys)?;
@@ -245,15 +245,10 @@ fn declared(settings: &Settings, more: Option<Entities>) -> Result<Entities, Cha
     Ok(entities)
 }
 
-fn store_options(settings: &settings::Store) -> StoreOptions {
-    StoreOptions {
-        // A core gathers for half of the time, the store for the other.
-        flush_ms: settings.flush_ms / 2,
-        cache_bytes: settings.cache_bytes,
-        free_bytes_min: settings.free_bytes_min,
-        queue_max: settings.queue_max,
-        queue_bytes_max: settings.queue_bytes_max,
-    }
+/// A core gathers for one half of `flush_ms`, the store for the other.
+fn store_options(settings: &Settings) -> StoreOptions {
+    let flush_ms = settings.store.flush_ms - recovery::gather_ms(settings);
+    StoreOptions { flush_ms, ..settings.store.clone() }
 }
 
 /// The figures of the process, asked for when metrics are read.
