@@ -29,7 +29,7 @@ use super::{
 use crate::{
     catalog::{self, Entities},
     downstream::RestCaller,
-    identity::KeyRecord,
+    identity::{KeyId, KeyRecord},
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
         ListenAddress, Resolver, ServerTls, Signal, Signals, TlsError, Undelivered, WorkerPool,
@@ -173,6 +173,19 @@ impl Running {
     /// The admin socket.
     pub fn admin_socket(&self) -> &Path {
         &self.admin_socket
+    }
+
+    /// Whether a key is known and good now.
+    pub fn is_key_good(&self, id: KeyId) -> bool {
+        self.shared.published().keys.is_good(id, time::now_ms())
+    }
+
+    /// Takes a new key in. Blocks until it is kept.
+    ///
+    /// # Errors
+    /// Its client application is unknown, or the store cannot keep it.
+    pub fn add_key(&self, record: KeyRecord) -> Result<(), ChangeError> {
+        self.shared.publication.add_key(record)
     }
 
     /// The URL clients reach the runtime plane under, without a trailing slash.

@@ -281,8 +281,8 @@ fn counter(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
 fn histogram(encoder: &mut MetricEncoder<'_>, total: &LatencyTotal) -> fmt::Result {
     let seconds = |microseconds: u64| microseconds as f64 / 1e6;
     let bounds = LATENCY_BOUNDS_MICROSECONDS.iter().map(|&bound| seconds(bound));
-    let buckets: Vec<(f64, u64)> =
-        bounds.chain([f64::MAX]).zip(total.buckets.iter().copied()).collect();
+    // The encoder adds the bucket without a bound.
+    let buckets: Vec<(f64, u64)> = bounds.zip(total.buckets.iter().copied()).collect();
     let sum = seconds(total.sum_microseconds);
     encoder.encode_histogram::<NoLabelSet>(sum, total.count(), &buckets, None)
 }
