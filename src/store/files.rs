@@ -112,7 +112,11 @@ pub(super) fn close_files(directory: &Path) -> io::Result<()> {
             continue;
         }
         // Not followed where it is a link: what it names is not in here.
-        let found = entry.metadata()?;
+        let found = match entry.metadata() {
+            // The engine clears old snapshots away meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            found => found?,
+        };
         let mode = if found.is_dir() {
             DIRECTORY_MODE
         } else if found.is_file() {
@@ -121,7 +125,10 @@ pub(super) fn close_files(directory: &Path) -> io::Result<()> {
             continue;
         };
         if found.permissions().mode() & OTHERS != 0 {
-            fs::set_permissions(entry.path(), Permissions::from_mode(mode))?;
+            match fs::set_permissions(entry.path(), Permissions::from_mode(mode)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
     }
     Ok(())

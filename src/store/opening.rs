@@ -116,7 +116,9 @@ impl Place {
         copies::settle(&self.directory, is_closed).map_err(fail)?;
         close_directory(&self.directory).map_err(fail)?;
         close_files(&self.directory).map_err(fail)?;
-        if !is_closed && self.directory.join(LOG_NAME).exists() {
+        // A store that no start has finished making has nothing to lose, and is finished by this
+        // one: going back behind its format file would look like a loss.
+        if !is_closed && self.is_known && self.directory.join(LOG_NAME).exists() {
             copies::take(&self.directory, space.needed_bytes());
         }
         // From here on the log changes.

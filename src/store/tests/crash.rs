@@ -89,16 +89,20 @@ struct Running {
 
 impl Running {
     fn start(role: &str, directory: &Path) -> Self {
-        let mut process = Command::new(std::env::current_exe().unwrap())
+        let mut process = Self::spawn(role, directory);
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        while lines.next().expect("the child opens the store").unwrap() != "open" {}
+        Self { process, lines }
+    }
+
+    fn spawn(role: &str, directory: &Path) -> Child {
+        Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "store::tests::crash::child", "--nocapture", "--test-threads=1"])
             .env(CHILD_VARIABLE, format!("{role}:{}", directory.display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        while lines.next().expect("the child opens the store").unwrap() != "open" {}
-        Self { process, lines }
+            .unwrap()
     }
 
     /// SIGKILL, and what it had still said.
@@ -223,6 +227,61 @@ fn a_store_that_was_killed_is_never_refused() {
         if round % 3 == 0 {
             store.stop().unwrap();
         }
+    }
+}
+
+/// From the first start on: neither what it leaves, nor what the next one does about it.
+#[test]
+fn a_start_that_was_killed_does_not_hinder_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..60u64 {
+        let mut child = Running::spawn("churns", directory.path());
+        thread::park_timeout(Duration::from_micros(2000 + round * 7919 % 20_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if round % 10 == 9 {
+            let store = open(directory.path());
+            if round % 20 == 9 {
+                store.stop().unwrap();
+            } else {
+                drop(store);
+            }
+            let fresh = tempfile::tempdir().unwrap();
+            for wait_us in (2000..20_000).step_by(1500) {
+                let mut child = Running::spawn("churns", fresh.path());
+                thread::park_timeout(Duration::from_micros(wait_us));
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+            open(fresh.path()).stop().unwrap();
+        }
+    }
+}
+
+/// Prints what a write costs that somebody waits for.
+#[test]
+#[ignore = "measures"]
+fn durable_writes_per_second() {
+    for writers in [1u32, 64] {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        let start = Instant::now();
+        thread::scope(|scope| {
+            for writer in 0..writers {
+                let store = &store;
+                scope.spawn(move || {
+                    for number in 0..1000u32 {
+                        let key = hashed_key(&[&writer.to_le_bytes(), &number.to_le_bytes()]);
+                        store.write_blocking(put(Tree::Keys, &key, &[0; 200])).unwrap();
+                    }
+                });
+            }
+        });
+        let each = start.elapsed() / 1000;
+        eprintln!("{writers} writers: {each:?} a write, {} ms flush", options().flush_ms);
+        let start = Instant::now();
+        store.stop().unwrap();
+        eprintln!("stopped in {:?}", start.elapsed());
     }
 }
 
