@@ -15,6 +15,8 @@
 //!   them.
 //! - What was accepted counts against the queue's bounds until it is on disk.
 //! - A store of an unknown format is refused without a byte being written.
+//! - A store that holds less than it did is refused and stays as it was found: what an orderly
+//!   stop left is known by its checksum, what a crash left by its ledger.
 //!
 //! Keys that are counters or times must be hashed: the engine leaks memory where keys rise and old
 //! ones are removed. The first byte of every record is the version of its
@@ -23,8 +25,13 @@
 //! This room must not know what is in a record, and is the only one that names sled.
 
 mod batch;
+mod copies;
 mod error;
+mod files;
+mod ledger;
+mod mark;
 mod opening;
+mod pace;
 mod queue;
 mod space;
 mod worker;
@@ -42,6 +49,7 @@ use parking_lot::Mutex;
 
 pub use self::batch::{Batch, Tree};
 pub use self::error::StoreError;
+use self::pace::Pace;
 use self::queue::{Command, Load, Shared};
 use crate::rt::{OneshotReceiver, OneshotSender, oneshot};
 
@@ -102,9 +110,8 @@ impl Store {
     /// its content is damaged. Each says what to do.
     pub fn open(directory: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let bound = Load { count: options.queue_max, bytes: options.queue_bytes_max };
-        // A group is due early enough for its own writing to fit into the promise.
-        let interval = Duration::from_millis(options.flush_ms) * 3 / 4;
-        let shared = Arc::new(Shared::new(bound, interval));
+        let pace = Pace::new(Duration::from_millis(options.flush_ms));
+        let shared = Arc::new(Shared::new(bound, pace.interval()));
         let thread = worker::start(directory, options, Arc::clone(&shared))?;
         let thread = Mutex::new(Some(thread));
         Ok(Self { handle: Arc::new(Handle { shared, thread }) })

@@ -243,7 +243,9 @@ fn an_unknown_format_record_is_refused_and_the_records_stay() {
     let store = open(directory.path());
     store.write_blocking(put(Tree::Meta, b"format", &[1, 9, 0, 0, 0])).unwrap();
     store.stop().unwrap();
-    fs::remove_file(directory.path().join("format")).unwrap();
+    for name in ["format", "closed", "ledger"] {
+        fs::remove_file(directory.path().join(name)).unwrap();
+    }
     for record in [&[1, 9, 0, 0, 0][..], &[7][..]] {
         {
             let db = sled::open(directory.path()).unwrap();
