@@ -26,9 +26,6 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("store", "settings"),
     ("catalog", "mapping"),
     ("mcp", "sessions"),
-    ("mcp", "streams"),
-    ("mcp", "identity"),
-    ("sessions", "identity"),
     ("sessions", "streams"),
 ];
 

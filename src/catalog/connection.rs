@@ -1,12 +1,12 @@
 //! A connection made ready: its URL taken apart, its headers judged.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use url::{Host, Url};
 
 use super::{Connection, ConnectionId, Secret, TenantId};
+use crate::http::{is_field_name, is_framing};
 
 /// Longest time a timeout may be set to: a day.
 pub const TIMEOUT_MS_MAX: u64 = 86_400_000;
@@ -15,22 +15,11 @@ const BASE_URL_BYTES_MAX: usize = 2_048;
 const HEADERS_MAX: usize = 50;
 const HEADER_VALUE_BYTES_MAX: usize = 8_192;
 
-/// Headers that frame a message or belong to one hop: the runtime writes them, nobody else may.
-const RESERVED_HEADERS: [&str; 13] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "upgrade",
-    "expect",
-    "accept-encoding",
-    "content-encoding",
-    "content-type",
-];
+const HEADER_NAME_BYTES_MAX: usize = 256;
+
+/// What the runtime writes itself, besides the headers that frame a message: it says which bodies
+/// it reads and which it sends.
+const RESERVED_HEADERS: [&str; 3] = ["accept-encoding", "content-encoding", "content-type"];
 
 /// Where requests go and what goes with each of them.
 #[derive(Debug)]
@@ -103,11 +92,6 @@ impl CompiledConnection {
             follow_redirects: connection.follow_redirects,
             tls_roots: connection.tls_roots.clone(),
         })
-    }
-
-    /// The host as an address, where it is one.
-    pub fn address(&self) -> Option<IpAddr> {
-        self.host.parse().ok()
     }
 }
 
@@ -182,9 +166,9 @@ fn headers(connection: &Connection, faults: &mut Vec<String>) -> Vec<(Box<str>, 
         let value = value.expose();
         let shown = super::names::shortened(name);
         let lower = name.to_ascii_lowercase();
-        if !is_token(name) {
+        if name.len() > HEADER_NAME_BYTES_MAX || !is_field_name(name) {
             faults.push(format!("headers: {shown:?} is not a header name"));
-        } else if RESERVED_HEADERS.contains(&lower.as_str()) {
+        } else if is_framing(name) || RESERVED_HEADERS.contains(&lower.as_str()) {
             faults.push(format!("headers: `{shown}` is written by the runtime itself"));
         } else if good.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
             faults.push(format!("headers: `{shown}` stands there twice"));
@@ -199,15 +183,6 @@ fn headers(connection: &Connection, faults: &mut Vec<String>) -> Vec<(Box<str>, 
         }
     }
     good
-}
-
-/// RFC 9110 section 5.6.2.
-fn is_token(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 256
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::{
     Entities, Entity, Entry, Origin, PROBLEMS_MAX, Problem, Tenant, TenantId, ToolsetKind, check,
     entities,
 };
+use crate::http;
 
 type Views = HashMap<TenantId, HashMap<ClientApplicationId, Arc<View>>>;
 
@@ -180,12 +181,13 @@ fn tenants<'a>(
         }
         let mut origins = Vec::new();
         for text in allowed_origins {
-            match origin(text) {
-                Some(origin) => origins.push(origin),
-                None => faults.push(format!(
+            if http::origin::Origin::is_one(text) {
+                origins.push(text.as_str().into());
+            } else {
+                faults.push(format!(
                     "allowed_origins: {:?} is not an origin such as https://app.example.com",
                     super::names::shortened(text)
-                )),
+                ));
             }
         }
         report(entry, faults, problems);
@@ -194,16 +196,6 @@ fn tenants<'a>(
         tenants.insert(id.as_str(), compiled);
     }
     tenants
-}
-
-/// An origin as browsers write it: RFC 6454 section 6.2.
-fn origin(text: &str) -> Option<Box<str>> {
-    let url = url::Url::parse(text).ok()?;
-    let host = url.host_str().filter(|host| !host.is_empty())?;
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let written = format!("{}://{host}{port}", url.scheme());
-    // A default port, a path or a user would make it a text no browser sends.
-    text.eq_ignore_ascii_case(&written).then(|| written.into())
 }
 
 /// The enabled assignments of every client application.

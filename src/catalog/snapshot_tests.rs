@@ -278,9 +278,9 @@ fn every_missing_or_wrong_reference_is_found_at_its_entity() {
             "50: tool acme/pets/add_pet: the path \"/pets/{id}\" has the placeholder {id} without",
         ),
         (
-            "location = \"path\"\n",
-            "location = \"path\"\n[[tool.fields]]\nsource_field_name = \"order[1].sku\"\n",
-            "37: tool acme/pets/show_pet: field order[1].sku",
+            "annotations = { destructive_hint = false }\n",
+            "[[tool.fields]]\nsource_field_name = \"order[1].sku\"\n",
+            "50: tool acme/pets/add_pet: field order[1].sku",
         ),
         (
             "location = \"path\"\n",

@@ -109,11 +109,16 @@ impl CompiledTool {
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
         let total_timeout = noted(total_timeout, &mut faults);
         let request = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields);
-        let request = noted(request.map_err(|error| error.to_string()), &mut faults);
+        let request = request
+            .map_err(|errors| faults.extend(errors.into_iter().map(|error| error.to_string())))
+            .ok();
         let response = ResponsePlan::compile(&tool.response_fields)
             .and_then(|plan| Ok((plan, mapping::output_schema(&tool.response_fields)?)))
-            .map_err(|error| format!("response_fields: {error}"));
-        let response = noted(response, &mut faults);
+            .map_err(|errors| {
+                let told = errors.into_iter().map(|error| format!("response_fields: {error}"));
+                faults.extend(told);
+            })
+            .ok();
         if let Some(connection) = connection {
             check_headers(tool, connection, &mut faults);
         }

@@ -21,7 +21,7 @@ pub struct View {
     pub require_session: Option<bool>,
     /// What `initialize` tells the model.
     pub instructions: Option<Box<str>>,
-    /// Origins whose pages may call besides those in settings, as browsers write them.
+    /// Origins whose pages may call besides those in settings.
     pub allowed_origins: Arc<[Box<str>]>,
     /// Most sessions of the tenant; the setting where `None`.
     pub sessions_max: Option<u32>,

@@ -16,6 +16,8 @@ use crate::{
     settings::{self, Settings},
 };
 
+/// The settings file of the service, as its unit names it.
+const SERVICE_SETTINGS: &str = "/etc/ringway/ringway.toml";
 /// How long the server may take to say anything.
 const ANSWER_WITHIN: Duration = Duration::from_secs(90);
 /// The largest answer taken.
@@ -36,13 +38,14 @@ pub(super) struct AdminAnswer {
 
 impl AdminClient {
     /// Finds the running server: the socket named on the command line, else that of the settings
-    /// file, else that of quickstart.
+    /// file (the named one, or the service's), else that of quickstart.
     pub(super) fn find(arguments: &AdminArguments) -> Result<Self, CommandError> {
         if let Some(socket) = &arguments.admin {
             return Ok(Self { socket: socket.clone() });
         }
-        let settings =
-            Settings::load(arguments.config.as_deref(), settings::environment().into_iter())?;
+        let service = Path::new(SERVICE_SETTINGS);
+        let config = arguments.config.as_deref().or_else(|| service.exists().then_some(service));
+        let settings = Settings::load(config, settings::environment().into_iter())?;
         let socket = settings.admin_socket();
         let fallback = quickstart::default_data_directory().map(|at| at.join("admin.sock"));
         match fallback {
@@ -61,8 +64,13 @@ impl AdminClient {
         headers: &[(&str, &str)],
         body: Option<&[u8]>,
     ) -> Result<AdminAnswer, CommandError> {
-        let mut stream = UnixStream::connect(&self.socket)
-            .map_err(|source| CommandError::NotRunning { socket: self.socket.clone(), source })?;
+        let mut stream = UnixStream::connect(&self.socket).map_err(|source| {
+            let socket = self.socket.clone();
+            match source.kind() {
+                std::io::ErrorKind::PermissionDenied => CommandError::NotAllowed { socket },
+                _ => CommandError::NotRunning { socket, source },
+            }
+        })?;
         exchange(&mut stream, method, target, headers, body)
             .map_err(|what| CommandError::Conversation { socket: self.socket.clone(), what })
     }

@@ -28,10 +28,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         ServerTls::load(certificate, key)
             .map_err(|error| CommandError::Start(crate::server::StartError::Tls(error)))?;
     }
-    let mut paths = settings.runtime.catalog.clone();
-    paths.extend(arguments.paths.iter().cloned());
-    // One report for both: what could not be read does not hide what is wrong with the rest.
-    let (entities, mut problems) = catalog::files::read(&paths);
+    // Laid over each other as `apply` does it. One report for all: what could not be read does not
+    // hide what is wrong with the rest.
+    let (mut entities, mut problems) = catalog::files::read(&settings.runtime.catalog);
+    let (given, more) = catalog::files::read(&arguments.paths);
+    entities.overlay(given);
+    problems.extend(more);
     problems.extend(entities.check());
     problems.sort();
     if !problems.is_empty() {

@@ -23,9 +23,16 @@ pub enum CommandError {
     /// No server listens on the admin socket.
     #[error(
         "no running server at {socket} ({source})\nStart one with `ringway serve` or `ringway \
-         quickstart`, or name its admin socket with --admin."
+         quickstart`, or say which one is meant: --config FILE (its settings) or --admin SOCKET \
+         (admin.sock in its data directory)."
     )]
     NotRunning { socket: PathBuf, source: std::io::Error },
+    /// The admin socket belongs to somebody else.
+    #[error(
+        "this user may not administer the server at {socket}\nOnly the user it runs as may (and \
+         root): try again with sudo."
+    )]
+    NotAllowed { socket: PathBuf },
     /// The conversation with the server broke.
     #[error("the server at {socket} did not answer properly: {what}")]
     Conversation { socket: PathBuf, what: String },
@@ -38,6 +45,9 @@ pub enum CommandError {
     /// A file of this machine cannot be read or written.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: std::io::Error },
+    /// The data directory cannot be made.
+    #[error("{path}: {source}\nName another data directory with --data.")]
+    DataDirectory { path: PathBuf, source: std::io::Error },
     /// The called tool reported an error; its text was printed.
     #[error("the tool reported an error")]
     ToolFailed,

@@ -8,16 +8,16 @@ use std::{
     fs,
     io::Write,
     net::SocketAddr,
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
 use super::{CommandError, check, output};
 use crate::{
     catalog::{self, Entities},
-    identity::{ApiKey, KEY_RANDOM_BYTES},
+    identity::{ApiKey, KEY_RANDOM_BYTES, KeyRecord},
     rt::Signals,
-    server::{self, Start},
+    server::{self, Running, Start},
     settings::{self, Settings},
 };
 
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIRECTORY")]
     data: Option<PathBuf>,
     /// Address to listen on
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8420")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8420", value_parser = address)]
     listen: SocketAddr,
 }
 
@@ -40,6 +40,10 @@ const DEMO_CATALOG: &str = include_str!("../../config/quickstart.toml");
 const TENANT: &str = "demo";
 const CLIENT_APPLICATION: &str = "assistant";
 const KEY_LABEL: &str = "quickstart";
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write an IP address and a port, as in 127.0.0.1:9000".to_owned())
+}
 
 /// Where quickstart keeps its data: `ringway/quickstart` below `XDG_DATA_HOME`, or below
 /// `~/.local/share`.
@@ -56,20 +60,26 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         CommandError::Usage("no home directory is set; name a data directory with --data".into())
     })?;
     let entities = entities(arguments.api.as_deref())?;
-    fs::create_dir_all(&data)
-        .map_err(|source| CommandError::File { path: data.clone(), source })?;
-    let key = demo_key(&data.join("quickstart.key"))?;
-    let record = server::key_record(&key, TENANT, CLIENT_APPLICATION, KEY_LABEL, None)
-        .map_err(CommandError::Usage)?;
+    make_private(&data)
+        .map_err(|source| CommandError::DataDirectory { path: data.clone(), source })?;
+    let key_file = data.join("quickstart.key");
+    let key = demo_key(&key_file)?;
+    let record = demo_record(&key)?;
     let mut settings = Settings::load(None, settings::environment().into_iter())?;
     settings.runtime.data_directory.clone_from(&data);
     settings.listen.runtime = arguments.listen;
     settings.listen.admin_socket = None;
     let signals = Signals::install().map_err(server::StartError::Signals)?;
     let running = server::start(Start { settings, entities: Some(entities), keys: vec![record] })?;
-    introduce(&running.base_url(), key.text(), &data);
+    let key = usable_key(&running, key, &key_file)?;
+    introduce(&running, key.text(), &data, arguments.data.is_some());
     running.run(signals)?;
     Ok(())
+}
+
+/// Makes the data directory, for this user alone.
+fn make_private(data: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(data)
 }
 
 /// The demo's entities, with those of the file; what the file leaves unassigned of the demo tenant
@@ -81,7 +91,18 @@ fn entities(api: Option<&Path>) -> Result<Entities, CommandError> {
         return Err(CommandError::problems(&problems));
     }
     if let Some(api) = api {
-        entities.overlay(check::read_catalog(&[api.to_owned()])?);
+        let declared = check::read_catalog(&[api.to_owned()])?;
+        if let Some(toolset) = declared.toolsets.iter().find(|t| t.value.tenant.as_str() != TENANT)
+        {
+            return Err(CommandError::Usage(format!(
+                "{}: quickstart serves the tenant `{TENANT}` alone, and toolset `{}` belongs to \
+                 `{}`: write tenant = \"{TENANT}\", or run `ringway serve` with a catalog of your own",
+                api.display(),
+                toolset.value.id,
+                toolset.value.tenant
+            )));
+        }
+        entities.overlay(declared);
         assign_the_rest(&mut entities)?;
     }
     let problems = entities.check();
@@ -127,12 +148,19 @@ fn demo_key(path: &Path) -> Result<ApiKey, CommandError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(file_error(error)),
     }
+    new_key(path)
+}
+
+/// Makes a key and keeps its text beside the data.
+fn new_key(path: &Path) -> Result<ApiKey, CommandError> {
+    let file_error = |source| CommandError::File { path: path.to_owned(), source };
     let mut random = [0; KEY_RANDOM_BYTES];
     server::random_bytes(&mut random);
     let key = ApiKey::generate(random);
     let mut file = fs::OpenOptions::new()
         .write(true)
-        .create_new(true)
+        .create(true)
+        .truncate(true)
         .mode(0o600)
         .open(path)
         .map_err(file_error)?;
@@ -140,9 +168,31 @@ fn demo_key(path: &Path) -> Result<ApiKey, CommandError> {
     Ok(key)
 }
 
+/// The key, or a new one in its place where it was revoked.
+fn usable_key(running: &Running, key: ApiKey, path: &Path) -> Result<ApiKey, CommandError> {
+    if running.is_key_good(key.id()) {
+        return Ok(key);
+    }
+    output::remark("The key of earlier runs was revoked; here is a new one.");
+    let key = new_key(path)?;
+    running.add_key(demo_record(&key)?).map_err(server::StartError::from)?;
+    Ok(key)
+}
+
+fn demo_record(key: &ApiKey) -> Result<KeyRecord, CommandError> {
+    server::key_record(key, TENANT, CLIENT_APPLICATION, KEY_LABEL, None)
+        .map_err(CommandError::Usage)
+}
+
 /// Prints how to connect: the URL, the key, a curl line, and settings for common clients.
-fn introduce(base: &str, key: &str, data: &Path) {
-    let url = format!("{base}/runtime/{TENANT}/{CLIENT_APPLICATION}/mcp");
+fn introduce(running: &Running, key: &str, data: &Path, names_data: bool) {
+    let url = format!("{}/runtime/{TENANT}/{CLIENT_APPLICATION}/mcp", running.base_url());
+    // The other commands find the usual data directory by themselves.
+    let admin = if names_data {
+        format!("\n(each with --admin {})", running.admin_socket().display())
+    } else {
+        String::new()
+    };
     output::line(format_args!(
         r#"Ringway is running. Its data is in {data}.
 
@@ -172,7 +222,7 @@ Cursor, VS Code and others (mcp.json; VS Code calls the first key "servers"):
     }}
   }}
 
-From another terminal: ringway tools, ringway call runtime_status, ringway status.
+From another terminal: ringway tools, ringway call runtime_status, ringway status.{admin}
 Stop with Ctrl-C."#,
         data = data.display()
     ));

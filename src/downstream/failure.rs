@@ -122,6 +122,22 @@ fn push_body(text: &mut String, media: &Media<'_>, body: &[u8]) {
     }
 }
 
+/// Members that say no more than title, detail and status do.
+const PROBLEM_MEMBERS: [&str; 12] = [
+    "type",
+    "title",
+    "detail",
+    "status",
+    "instance",
+    "error",
+    "message",
+    "code",
+    "error_description",
+    "description",
+    "timestamp",
+    "path",
+];
+
 /// RFC 9457 `title` and `detail`, or the names other APIs give to the same thing.
 fn push_problem(text: &mut String, root: Raw<'_>) -> bool {
     let string = |object: Raw<'_>, names: &[&str]| {
@@ -140,9 +156,7 @@ fn push_problem(text: &mut String, root: Raw<'_>) -> bool {
     let detail = string(inner, &["detail", "message", "error_description", "description"]);
     // Field errors and extension members say what to change: then the whole object is worth
     // reading.
-    let says_more = ["errors", "violations", "details", "invalid-params", "fields"]
-        .iter()
-        .any(|name| inner.get(name).is_some());
+    let says_more = inner.entries().any(|(name, _)| !PROBLEM_MEMBERS.contains(&&*name));
     match (&title, &detail) {
         (None, None) => return false,
         (Some(title), Some(detail)) => push_lines(text, &format!("{title}: {detail}")),

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::catalog::Secret;
-use crate::http::{BodyLength, HeadRefused, write_request_head};
+use crate::http::{BodyLength, HeadRefused, is_framing, write_request_head};
 
 use super::content::ACCEPT_ENCODING;
 
@@ -70,24 +70,6 @@ impl Outgoing<'_> {
     fn is_mapped(&self, name: &str) -> bool {
         self.mapped_headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
     }
-}
-
-/// Headers that say where messages and connections end, or whom they are for.
-fn is_framing(name: &str) -> bool {
-    const FRAMING: [&str; 11] = [
-        "host",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "upgrade",
-        "expect",
-        "http2-settings",
-    ];
-    FRAMING.iter().any(|other| other.eq_ignore_ascii_case(name))
 }
 
 /// The connection's path in front of the tool's: one slash between them, never two, never none.

@@ -4,7 +4,8 @@ use super::{
     HttpError, Known, Limits,
     buffer::MessageBuffer,
     chunked::ChunkDecoder,
-    head::{Fields, is_token_byte, list_members},
+    field::is_token_byte,
+    head::{Fields, list_members},
 };
 
 /// What the head announces.

@@ -54,11 +54,6 @@ impl MessageBuffer {
     pub(super) fn is_empty(&self) -> bool {
         self.message().is_empty()
     }
-
-    /// Gives back all memory that holds nothing.
-    pub(super) fn release(&mut self) {
-        self.append_here().shrink_to_fit();
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! where it is in place already. Extensions and trailers are checked for form, bounded and
 //! dropped.
 
-use super::{CHUNK_OVERHEAD_BYTES_MAX, HttpError, head::is_token_byte};
+use super::{CHUNK_OVERHEAD_BYTES_MAX, HttpError, field::is_token_byte};
 
 /// Hexadecimal digits of a chunk size; sixteen fill a u64.
 const SIZE_DIGITS_MAX: u8 = 16;

@@ -170,11 +170,6 @@ impl Fields {
         self.repeated = 0;
     }
 
-    /// Gives back memory that more than the usual number of fields took.
-    pub(super) fn shrink(&mut self) {
-        self.spans.shrink_to_fit();
-    }
-
     /// The first value of `known`.
     #[inline]
     pub(super) fn value<'a>(&self, known: Known, whole: &'a [u8]) -> Option<&'a [u8]> {
@@ -248,14 +243,6 @@ pub(super) fn keeps_alive(fields: &Fields, whole: &[u8], is_http_10: bool) -> bo
         }
     }
     keep
-}
-
-/// Whether `byte` may stand in a token: a method or a field name (RFC 9110 section 5.6.2).
-#[inline]
-pub(super) const fn is_token_byte(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'
-        | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_'
-        | b'`' | b'|' | b'~')
 }
 
 #[cfg(test)]

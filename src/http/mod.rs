@@ -24,6 +24,7 @@ mod body;
 mod buffer;
 mod chunked;
 mod error;
+mod field;
 mod head;
 mod known;
 pub mod origin;
@@ -34,9 +35,10 @@ pub mod sse;
 mod write;
 
 pub use error::HttpError;
+pub use field::{is_field_name, is_framing, is_token_byte};
 pub use known::Known;
 pub use percent::{decode_segment, query_pairs};
-pub use request::{Method, Progress, RequestHead, RequestReader, RequestView};
+pub use request::{Method, Progress, RequestReader, RequestView};
 pub use response::{ResponseProgress, ResponseReader};
 pub use write::{
     BodyLength, CONTINUE, HeadRefused, LAST_CHUNK, chunk, reason, write_request_head,

@@ -65,6 +65,11 @@ impl<'a> Origin<'a> {
         Some(Self::Tuple { scheme, host, port })
     }
 
+    /// Whether `text` names an origin a page can have: not `null`, and nothing more than an origin.
+    pub fn is_one(text: &str) -> bool {
+        matches!(Origin::parse(text.as_bytes()), Some(Origin::Tuple { .. }))
+    }
+
     /// Whether both are the same origin. `null` equals nothing, itself included.
     pub fn is_same(&self, other: &Origin<'_>) -> bool {
         match (self, other) {
@@ -105,14 +110,6 @@ impl<'a> Origin<'a> {
                 Origin::parse(entry.as_bytes()).is_some_and(|allowed| self.is_same(&allowed))
             }
         }
-    }
-}
-
-/// The host of an Origin field; `None` for `null` and for what is no origin.
-pub fn host_of_origin(value: &[u8]) -> Option<&str> {
-    match Origin::parse(value)? {
-        Origin::Null => None,
-        Origin::Tuple { host, .. } => Some(host),
     }
 }
 
@@ -254,10 +251,7 @@ mod tests {
             "file:///",
         ] {
             assert!(Origin::parse(text.as_bytes()).is_none(), "{text:?}");
-            assert_eq!(host_of_origin(text.as_bytes()), None);
         }
-        assert_eq!(host_of_origin(b"https://a.test:1"), Some("a.test"));
-        assert_eq!(host_of_origin(b"null"), None);
     }
 
     #[test]

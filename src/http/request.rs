@@ -9,6 +9,7 @@ use super::{
     accept::{self, Accepts},
     body::{Announced, Body, Framed, announced},
     buffer::MessageBuffer,
+    field::is_token_byte,
     head::{self, Fields, HeadScan, Scanned, Span},
     origin::is_host_and_port,
 };
@@ -276,11 +277,6 @@ impl<'a> RequestView<'a> {
     pub fn body(&self) -> &'a [u8] {
         self.body
     }
-
-    /// A copy of the head that outlives the reader's buffer.
-    pub fn to_head(&self) -> RequestHead {
-        RequestHead { index: self.index.clone(), bytes: self.head.into() }
-    }
 }
 
 impl fmt::Debug for RequestView<'_> {
@@ -292,26 +288,6 @@ impl fmt::Debug for RequestView<'_> {
             .field("path", &self.path())
             .field("body_bytes", &self.body.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// A head that owns its bytes, for what goes on after its request was consumed.
-#[derive(Clone)]
-pub struct RequestHead {
-    index: Index,
-    bytes: Box<[u8]>,
-}
-
-impl RequestHead {
-    /// The head as a request without body.
-    pub fn view(&self) -> RequestView<'_> {
-        RequestView { index: &self.index, head: &self.bytes, body: &[] }
-    }
-}
-
-impl fmt::Debug for RequestHead {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view().fmt(formatter)
     }
 }
 
@@ -414,7 +390,7 @@ impl RequestReader {
                 None => return Ok(false),
                 // Another protocol (TLS, as a rule) would otherwise be waited on until the
                 // timeout.
-                Some(first) if !head::is_token_byte(*first) && !b"\r\n".contains(first) => {
+                Some(first) if !is_token_byte(*first) && !b"\r\n".contains(first) => {
                     return Err(HttpError::RequestLine);
                 }
                 Some(_) => {}
@@ -479,15 +455,6 @@ impl RequestReader {
     /// Whether the current request's head has arrived and its body has not.
     pub fn is_in_body(&self) -> bool {
         matches!(self.state, State::Body { .. })
-    }
-
-    /// Gives back memory that holds nothing: for a connection that will be quiet.
-    pub fn release_memory(&mut self) {
-        self.buffer.release();
-        if matches!(self.state, State::Head { .. }) {
-            self.index.fields.clear();
-        }
-        self.index.fields.shrink();
     }
 }
 

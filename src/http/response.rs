@@ -261,12 +261,6 @@ impl ResponseReader {
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle) && self.buffer.is_empty()
     }
-
-    /// Gives back memory that holds nothing: for a connection that waits in a pool.
-    pub fn release_memory(&mut self) {
-        self.buffer.release();
-        self.fields.shrink();
-    }
 }
 
 impl fmt::Debug for ResponseReader {

@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-use super::head::is_token_byte;
+use super::field::{is_field_name, is_token_byte};
 
 /// The chunk that ends a chunked body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -129,11 +129,6 @@ fn field(out: &mut Vec<u8>, name: &str, value: &str) -> bool {
     out.extend_from_slice(value.as_bytes());
     out.extend_from_slice(b"\r\n");
     true
-}
-
-/// Whether `name` may name a field.
-fn is_field_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(is_token_byte)
 }
 
 /// Whether `value` stays in its line. Written without branches, so that the compiler can look at

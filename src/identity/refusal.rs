@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::KeyRefusal;
+use super::{KeyId, KeyRefusal};
 
 /// Why a request is refused before it is looked at. `Display` is the reason for the log; the client
 /// gets [`Refusal::client_text`].
@@ -28,6 +28,24 @@ impl Refusal {
         match self {
             Self::Ambiguous => 400,
             Self::NoCredential | Self::Malformed | Self::Key(_) => 401,
+        }
+    }
+
+    /// The reason as the log and the metrics name it: one of a few words that never change.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NoCredential => "no_credential",
+            Self::Ambiguous => "ambiguous_credential",
+            Self::Malformed => "malformed_credential",
+            Self::Key(refusal) => refusal.reason(),
+        }
+    }
+
+    /// The id of the key that was presented, where what was presented had one: for the log.
+    pub fn key_id(self) -> Option<KeyId> {
+        match self {
+            Self::NoCredential | Self::Ambiguous | Self::Malformed => None,
+            Self::Key(refusal) => refusal.key_id(),
         }
     }
 
@@ -63,7 +81,6 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::KeyId;
 
     #[test]
     fn clients_cannot_tell_refused_keys_apart_and_logs_can() {
@@ -85,6 +102,13 @@ mod tests {
         let logged: std::collections::HashSet<String> =
             reasons.iter().map(ToString::to_string).collect();
         assert_eq!(logged.len(), reasons.len());
+        let all = [Refusal::NoCredential, Refusal::Ambiguous, Refusal::Malformed];
+        let names: std::collections::HashSet<_> =
+            all.into_iter().chain(reasons).map(Refusal::reason).collect();
+        assert_eq!(names.len(), all.len() + reasons.len());
+        assert!(names.iter().all(|name| !name.contains("0123456789ab")));
+        assert!(reasons[1..].iter().all(|reason| reason.key_id() == Some(id)));
+        assert_eq!((reasons[0].key_id(), Refusal::Malformed.key_id()), (None, None));
     }
 
     #[test]

@@ -51,12 +51,34 @@ pub enum KeyRefusal {
     },
 }
 
-impl KeyTable {
-    /// A table of these records; of two with one id the later one counts.
-    pub fn new(records: impl IntoIterator<Item = KeyRecord>) -> Self {
-        Self { keys: records.into_iter().map(|record| (record.id, record)).collect() }
+impl KeyRefusal {
+    /// The reason in one of a few words that never change.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed_key",
+            Self::Unknown { .. } => "unknown_key",
+            Self::WrongSecret { .. } => "wrong_secret",
+            Self::Expired { .. } => "expired_key",
+            Self::Revoked { .. } => "revoked_key",
+            Self::Foreign { .. } => "foreign_key",
+        }
     }
 
+    /// The id that was presented. Of an unknown key it is what the client wrote, in the form of an
+    /// id.
+    pub fn key_id(self) -> Option<KeyId> {
+        match self {
+            Self::Malformed => None,
+            Self::Unknown { id }
+            | Self::WrongSecret { id }
+            | Self::Expired { id }
+            | Self::Revoked { id }
+            | Self::Foreign { id } => Some(id),
+        }
+    }
+}
+
+impl KeyTable {
     /// Adds or replaces a key.
     pub fn insert(&mut self, record: KeyRecord) {
         self.keys.insert(record.id, record);
@@ -157,6 +179,12 @@ mod tests {
     use crate::catalog::{ClientApplicationId, TenantId};
     use crate::identity::{ApiKey, KEY_RANDOM_BYTES, KeyLabel};
 
+    fn table(records: impl IntoIterator<Item = KeyRecord>) -> KeyTable {
+        let mut table = KeyTable::default();
+        records.into_iter().for_each(|record| table.insert(record));
+        table
+    }
+
     fn key(seed: u8, expires_ms: Option<u64>) -> (ApiKey, KeyRecord) {
         let key = ApiKey::generate([seed; KEY_RANDOM_BYTES]);
         let record = key.record(
@@ -175,7 +203,7 @@ mod tests {
         let (expiring, expiring_record) = key(2, Some(100));
         let (unknown, _) = key(3, None);
         let id = good.id();
-        let mut table = KeyTable::new([good_record, expiring_record]);
+        let mut table = table([good_record, expiring_record]);
         assert_eq!(table.len(), 2);
 
         assert_eq!(table.verify(good.text(), u64::MAX).unwrap().id, id);
@@ -199,7 +227,7 @@ mod tests {
     fn last_character_of_a_secret_counts_whole() {
         // 43 base64 characters hold two bits more than 32 bytes: they must not be ignored.
         let (key, record) = key(1, None);
-        let table = KeyTable::new([record]);
+        let table = table([record]);
         for last in ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(['-', '_']) {
             let text = format!("{}{last}", &key.text()[..key.text().len() - 1]);
             assert_eq!(table.verify(&text, 0).is_ok(), text == key.text(), "{last}");
@@ -209,7 +237,7 @@ mod tests {
     #[test]
     fn callers_belong_to_one_client_application() {
         let (key, record) = key(1, None);
-        let table = KeyTable::new([record]);
+        let table = table([record]);
         let presented = Some(Presented::new(key.text()));
         let caller = |presented, tenant, client, is_open| {
             table.caller(presented, tenant, client, is_open, 0)

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, json};
 
+use super::super::ResponsePlan;
 use super::*;
 
 /// `METHOD path | name@location {other keys} ; … | a part of the error`
@@ -24,6 +25,8 @@ GET / | o@query {"type": "object"} | move it to the body
 GET / | o@query {"type": "array", "array_item_type": "object"} | move it to the body
 GET / | @query | its name is empty
 GET / | a@query {"exposed_field_name": ""} | its name is empty
+POST / | a.b@body {"exposed_field_name": "x.y"} | field a.b (body): exposed_field_name names one
+POST / | a[*]@body {"exposed_field_name": "x[*]"} | write its last part only
 POST / | a@body {"default": 5} | default has a value that is no string
 POST / | a@body {"send_default": true} | send_default is set without a default
 POST / | a@body {"enum": ["x", 1]} | enum has a value that is no string
@@ -73,10 +76,31 @@ fn errors_name_the_rule_and_the_remedy() {
 }
 
 #[test]
+fn all_that_is_wrong_is_told_at_once() {
+    let rules = [
+        "Host@header",
+        "q@query {\"type\": \"object\"}",
+        "p@path {\"constant\": \"..\"}",
+        "a@body {\"default\": 5}",
+        "o@body {\"exposed_field_name\": \"x.y\"}",
+        "o.b@body {\"default\": 5}",
+        "c.d@body {\"send_default\": true}",
+        "c..e@body",
+    ];
+    let rules: Vec<FieldRule> = rules.into_iter().map(rule).collect();
+    let errors: Vec<_> =
+        RequestPlan::compile("TRACE", "/", &rules).unwrap_err().into_iter().collect();
+    // The method too; but nothing is judged below a field that does not fit.
+    assert_eq!(errors.len(), 8, "{errors:?}");
+    let both = [rule("a@body {\"default\": 5}"), rule("b@body {\"send_default\": true}")];
+    assert_eq!(ResponsePlan::compile(&both).unwrap_err().into_iter().count(), 3);
+}
+
+#[test]
 fn the_number_of_rules_is_limited() {
     let field = |number| FieldRule::new(format!("field{number}"), Location::Query);
     let rules: Vec<FieldRule> = (0..=shape::RULES_MAX).map(field).collect();
     let compile = |rules: &[FieldRule]| RequestPlan::compile("GET", "/", rules);
-    assert_eq!(compile(&rules).unwrap_err(), MappingError::TooManyRules);
+    assert_eq!(compile(&rules).unwrap_err(), MappingError::TooManyRules.into());
     assert!(compile(&rules[1..]).is_ok());
 }

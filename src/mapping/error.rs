@@ -5,6 +5,49 @@ use std::fmt;
 use super::path::PathError;
 use super::{Location, RULES_MAX, SEGMENTS_MAX};
 
+/// All that is wrong with the rules of one mapping. What is given out has one error or more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MappingErrors(Vec<MappingError>);
+
+impl MappingErrors {
+    /// Keeps the error, gives the value.
+    pub(super) fn note<T>(&mut self, outcome: Result<T, MappingError>) -> Option<T> {
+        outcome.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// Whether nothing was noted.
+    pub(super) fn check(&mut self) -> Result<(), Self> {
+        if self.0.is_empty() { Ok(()) } else { Err(std::mem::take(self)) }
+    }
+}
+
+impl From<MappingError> for MappingErrors {
+    fn from(error: MappingError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl IntoIterator for MappingErrors {
+    type Item = MappingError;
+    type IntoIter = std::vec::IntoIter<MappingError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl fmt::Display for MappingErrors {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for MappingErrors {}
+
 /// Why field rules do not make a mapping. Each text names the rule, as `source (location)`, and
 /// says what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +66,15 @@ pub enum MappingError {
          exposed_field_name"
     )]
     NoName {
+        /// The rule.
+        field: String,
+    },
+    /// A path where one name is meant.
+    #[error(
+        "field {field}: exposed_field_name names one field and is not a path; write its last part \
+         only, and give the objects and arrays around it rules of their own to rename them"
+    )]
+    NameIsPath {
         /// The rule.
         field: String,
     },

@@ -29,7 +29,7 @@ mod shape;
 mod translate;
 mod validator;
 
-pub use error::{FieldProblem, InvalidArguments, MappingError};
+pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment};
 pub use request::{Arguments, OutgoingRequest, RequestPlan};
 pub use response::ResponsePlan;

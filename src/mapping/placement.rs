@@ -5,31 +5,16 @@ use std::fmt::Write as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{FieldRule, Location, MappingError};
+use crate::http::{is_framing, is_token_byte};
 use crate::json::{Kind, Raw};
 
 /// RFC 3986 section 2.3: everything but the unreserved characters is encoded, so a value can
 /// neither end its segment nor start a parameter.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Headers that belong to the connection, to the body or to the operator's credentials.
-const FORBIDDEN_HEADERS: &[&str] = &[
-    "accept-encoding",
-    "authorization",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "expect",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+/// Headers that belong to the body or to the way to the API, besides those that frame a message.
+const FORBIDDEN_HEADERS: [&str; 4] =
+    ["accept-encoding", "content-encoding", "proxy-authenticate", "proxy-authorization"];
 
 /// Appends `text` percent-encoded.
 pub(super) fn encode(out: &mut String, text: &str) {
@@ -111,33 +96,11 @@ pub(super) fn check_name(rule: &FieldRule, name: &str) -> Result<(), MappingErro
         "authorization" => {
             refuse("credentials belong into the headers of the connection; remove the rule")
         }
-        _ if FORBIDDEN_HEADERS.contains(&lower.as_str()) => refuse(
+        _ if is_framing(name) || FORBIDDEN_HEADERS.contains(&lower.as_str()) => refuse(
             "this header belongs to the connection and is set by the runtime; remove the rule",
         ),
         _ => Ok(()),
     }
-}
-
-/// RFC 9110 section 5.6.2.
-pub(super) const fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        )
 }
 
 /// A path template in pieces.

@@ -11,7 +11,7 @@ use super::repair::Expected;
 use super::shape::{self, Field};
 use super::translate::{Direction, Members, Step, Unmapped};
 use super::validator::Validator;
-use super::{FieldRule, Location, MappingError, check_count, schema};
+use super::{FieldRule, Location, MappingError, MappingErrors, check_count, schema};
 use crate::json::{Kind, OwnedRaw, Raw};
 
 const JSON: &str = "application/json";
@@ -112,24 +112,24 @@ impl RequestPlan {
     ///
     /// # Errors
     ///
-    /// Names the rule, the path or the method that does not fit and what to change.
+    /// Names every rule, and the path or the method, that does not fit and what to change.
     pub fn compile(
         method: &str,
         path_template: &str,
         rules: &[FieldRule],
-    ) -> Result<Self, MappingError> {
+    ) -> Result<Self, MappingErrors> {
         check_count(rules)?;
-        let fields = shape::request_fields(rules)?;
+        let mut errors = MappingErrors::default();
+        let fields = shape::request_fields(rules, &mut errors);
         let has_body = fields.iter().any(|field| field.location == Location::Body);
-        let method = checked_method(method, has_body)?;
-        let schema = schema::schema_of_fields(&fields, rules);
+        let method = errors.note(checked_method(method, has_body)).unwrap_or_default();
         let mut content_type = Arc::from(JSON);
         let mut parameters = Vec::new();
         let mut by_name = Vec::new();
         let mut placeholders = Vec::new();
         for field in fields.iter().filter(|field| field.location != Location::Body) {
             let Some(rule) = field.node.rule.and_then(|index| rules.get(index)) else { continue };
-            let parameter = Parameter::compile(field, rule)?;
+            let Some(parameter) = errors.note(Parameter::compile(field, rule)) else { continue };
             let constant = parameter.constant.as_ref();
             if let Some(constant) = constant.filter(|_| parameter.sets_content_type()) {
                 content_type = constant.as_raw().as_str().unwrap_or_default().into();
@@ -143,6 +143,9 @@ impl RequestPlan {
             }
             parameters.push(parameter);
         }
+        // The rest has to see every field.
+        errors.check()?;
+        let schema = schema::schema_of_fields(&fields, rules);
         by_name.sort_unstable();
         let checked =
             |parameter: &Parameter| matches!(parameter.location, Location::Path | Location::Header);

@@ -1,7 +1,7 @@
 //! Answers: from the names of the API to those of the tool.
 
 use super::translate::{Direction, Step};
-use super::{FieldRule, Location, MappingError, check_count, shape};
+use super::{FieldRule, Location, MappingError, MappingErrors, check_count, shape};
 use crate::json::Raw;
 
 /// The compiled rules for the answers of one tool.
@@ -16,25 +16,25 @@ impl ResponsePlan {
     ///
     /// # Errors
     ///
-    /// Names the rule that does not fit and what to change.
-    pub fn compile(rules: &[FieldRule]) -> Result<Self, MappingError> {
+    /// Names every rule that does not fit and what to change.
+    pub fn compile(rules: &[FieldRule]) -> Result<Self, MappingErrors> {
         check_count(rules)?;
+        let mut errors = MappingErrors::default();
         for rule in rules {
-            let refuse = |problem| Err(MappingError::Response { field: rule.name(), problem });
+            let mut refuse = |problem| {
+                errors.note::<()>(Err(MappingError::Response { field: rule.name(), problem }));
+            };
             if rule.location != Location::Body {
-                return refuse("answers are mapped from the body only; set location to \"body\"");
+                refuse("answers are mapped from the body only; set location to \"body\"");
             }
             if rule.constant.is_some() || rule.send_default {
-                return refuse("constant and send_default mean nothing here; remove them");
+                refuse("constant and send_default mean nothing here; remove them");
             }
         }
-        let step = Step::compile(&shape::body(rules)?, rules, Direction::Response)?;
+        let root = shape::body(rules, &mut errors);
+        errors.check()?;
+        let step = Step::compile(&root, rules, Direction::Response)?;
         Ok(Self { step: Some(step).filter(|step| !step.is_plain()) })
-    }
-
-    /// Whether every answer leaves as it came, so that its bytes can be used without a copy.
-    pub const fn is_identity(&self) -> bool {
-        self.step.is_none()
     }
 
     /// The answer under exposed names.
@@ -115,7 +115,7 @@ mod tests {
         for list in
             [json!([]), json!([{"source_field_name": "a[*]"}, {"source_field_name": "b.c"}])]
         {
-            assert!(ResponsePlan::compile(&rules(&list)).unwrap().is_identity());
+            assert!(ResponsePlan::compile(&rules(&list)).unwrap().step.is_none());
             assert_eq!(translated(&list, body), body.trim());
         }
     }
@@ -176,7 +176,7 @@ mod tests {
                 {"source_field_name": "b", "exposed_field_name": "B", "type": "object"},
                 {"source_field_name": "b.a.c", "exposed_field_name": "C"},
             ]));
-            let root = shape::body(&list).unwrap();
+            let root = shape::body(&list, &mut MappingErrors::default());
             let there = Step::compile(&root, &list, Direction::Response).unwrap();
             let back = Step::compile(&root, &list, Direction::Request).unwrap();
             let deep = json!({"a": [{"b": value, "c": [[value]]}], "b": {"a": value}});

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::shape::{self, Content, Field, Node};
-use super::{FieldRule, FieldType, MappingError, check_count};
+use super::{FieldRule, FieldType, MappingErrors, check_count};
 
 /// The input schema of a tool.
 ///
@@ -13,10 +13,13 @@ use super::{FieldRule, FieldType, MappingError, check_count};
 ///
 /// # Errors
 ///
-/// Names the rule that does not fit and what to change.
-pub fn input_schema(rules: &[FieldRule]) -> Result<Value, MappingError> {
+/// Names every rule that does not fit and what to change.
+pub fn input_schema(rules: &[FieldRule]) -> Result<Value, MappingErrors> {
     check_count(rules)?;
-    Ok(schema_of_fields(&shape::request_fields(rules)?, rules))
+    let mut errors = MappingErrors::default();
+    let fields = shape::request_fields(rules, &mut errors);
+    errors.check()?;
+    Ok(schema_of_fields(&fields, rules))
 }
 
 pub(super) fn schema_of_fields(fields: &[Field], rules: &[FieldRule]) -> Value {
@@ -34,13 +37,15 @@ pub(super) fn schema_of_fields(fields: &[Field], rules: &[FieldRule]) -> Value {
 ///
 /// # Errors
 ///
-/// Names the rule that does not fit and what to change.
-pub fn output_schema(rules: &[FieldRule]) -> Result<Option<Value>, MappingError> {
+/// Names every rule that does not fit and what to change.
+pub fn output_schema(rules: &[FieldRule]) -> Result<Option<Value>, MappingErrors> {
     check_count(rules)?;
     if rules.is_empty() {
         return Ok(None);
     }
-    let root = shape::body(rules)?;
+    let mut errors = MappingErrors::default();
+    let root = shape::body(rules, &mut errors);
+    errors.check()?;
     let mut schema = described(&root, rules);
     if !matches!(root.content, Content::Object(_)) {
         schema = Map::from_iter([("properties".to_owned(), json!({ "result": schema }))]);

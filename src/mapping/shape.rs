@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::path::{FieldPath, Segment};
-use super::{FieldRule, FieldType, Location, MappingError};
-use crate::json::Kind;
+use super::validator::kind_of;
+use super::{FieldRule, FieldType, Location, MappingError, MappingErrors};
 
 /// How many field rules one mapping may have.
 pub const RULES_MAX: usize = 512;
@@ -99,23 +99,26 @@ impl Node {
 }
 
 /// The fields at the root of the arguments, under their final names.
-pub(super) fn request_fields(rules: &[FieldRule]) -> Result<Vec<Field>, MappingError> {
+///
+/// With errors, what is given is what could be made in spite of them, so that more can be found.
+pub(super) fn request_fields(rules: &[FieldRule], errors: &mut MappingErrors) -> Vec<Field> {
     let mut fields = Vec::new();
     let mut taken = HashSet::new();
     for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| is_parameter(rule)) {
-        let node = parameter(index, rule)?;
+        let Some(node) = errors.note(parameter(index, rule)) else { continue };
         // Header names are the same in any case.
         let wire = match rule.location {
             Location::Header => node.source.to_ascii_lowercase(),
             _ => node.source.to_string(),
         };
         if !taken.insert((rule.location, wire)) {
-            return Err(MappingError::Duplicate { field: rule.name() });
+            errors.note::<()>(Err(MappingError::Duplicate { field: rule.name() }));
+            continue;
         }
         fields.push(Field { node, location: rule.location, whole: false });
     }
     if rules.iter().any(|rule| !is_parameter(rule)) {
-        let root = body(rules)?;
+        let root = body(rules, errors);
         match root.content {
             Content::Object(members) if root.rule.is_none() => {
                 fields.extend(members.into_iter().map(|node| {
@@ -126,8 +129,8 @@ pub(super) fn request_fields(rules: &[FieldRule]) -> Result<Vec<Field>, MappingE
             _ => fields.push(Field { node: root, location: Location::Body, whole: true }),
         }
     }
-    name_apart(&mut fields, rules)?;
-    Ok(fields)
+    name_apart(&mut fields, rules, errors);
+    fields
 }
 
 fn is_parameter(rule: &FieldRule) -> bool {
@@ -144,7 +147,7 @@ fn parameter(index: usize, rule: &FieldRule) -> Result<Node, MappingError> {
     if wire.is_some() {
         node.item();
     }
-    finish(&mut node, std::slice::from_ref(rule), Some(0))?;
+    finish_one(&mut node, Some(rule))?;
     set_rule(&mut node, index);
     let item_type = match &node.content {
         Content::Array(item) => item.field_type,
@@ -174,18 +177,18 @@ fn set_rule(node: &mut Node, index: usize) {
 }
 
 /// The tree of all body rules, from the root of the document.
-pub(super) fn body(rules: &[FieldRule]) -> Result<Node, MappingError> {
+pub(super) fn body(rules: &[FieldRule], errors: &mut MappingErrors) -> Node {
     let mut root = Node::new("");
     for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| !is_parameter(rule)) {
-        insert(&mut root, index, rule)?;
+        errors.note(insert(&mut root, index, rule));
     }
     let rule = root.rule;
-    finish(&mut root, rules, rule)?;
+    finish(&mut root, rules, rule, errors);
     if root.exposed.is_empty() {
         let array = matches!(root.content, Content::Array(_));
         root.exposed = if array { ROOT_ARRAY_NAME } else { ROOT_VALUE_NAME }.into();
     }
-    Ok(root)
+    root
 }
 
 fn insert(root: &mut Node, index: usize, rule: &FieldRule) -> Result<(), MappingError> {
@@ -222,9 +225,22 @@ fn describe(node: &mut Node, index: usize, rule: &FieldRule) -> Result<(), Mappi
     Ok(())
 }
 
-/// Settles types from the root down and checks each rule against what the others say.
-fn finish(node: &mut Node, rules: &[FieldRule], owner: Option<usize>) -> Result<(), MappingError> {
+/// Settles types from the root down and checks each rule against what the others say. What stands
+/// below a rule that does not fit is not judged.
+fn finish(node: &mut Node, rules: &[FieldRule], owner: Option<usize>, errors: &mut MappingErrors) {
     let rule = owner.and_then(|index| rules.get(index));
+    if errors.note(finish_one(node, rule)).is_none() {
+        return;
+    }
+    match &mut node.content {
+        Content::Leaf => {}
+        Content::Array(item) => finish_items(item, rules, owner, errors),
+        Content::Object(members) => finish_members(members, rules, errors),
+    }
+}
+
+/// The node itself, and the items of an array that no other rule looks into.
+fn finish_one(node: &mut Node, rule: Option<&FieldRule>) -> Result<(), MappingError> {
     if let Some(rule) = rule {
         if matches!(node.content, Content::Leaf) && rule.field_type == Some(FieldType::Array) {
             node.item();
@@ -234,62 +250,50 @@ fn finish(node: &mut Node, rules: &[FieldRule], owner: Option<usize>) -> Result<
             node.exposed = name.as_str().into();
         }
     }
-    match &mut node.content {
-        Content::Leaf => {
-            node.field_type = rule.and_then(|rule| rule.field_type).unwrap_or(FieldType::String);
-        }
+    node.field_type = match &mut node.content {
+        Content::Leaf => rule.and_then(|rule| rule.field_type).unwrap_or(FieldType::String),
         Content::Array(item) => {
-            node.field_type = FieldType::Array;
-            finish_items(item, rules, owner)?;
+            finish_item_types(item, rule)?;
+            FieldType::Array
         }
-        Content::Object(members) => {
-            node.field_type = FieldType::Object;
-            finish_members(members, rules)?;
-        }
-    }
+        Content::Object(_) => FieldType::Object,
+    };
     check_values(rule, node)
 }
 
-fn finish_members(members: &mut [Node], rules: &[FieldRule]) -> Result<(), MappingError> {
+fn finish_members(members: &mut [Node], rules: &[FieldRule], errors: &mut MappingErrors) {
     for member in members.iter_mut() {
         let rule = member.rule;
-        finish(member, rules, rule)?;
+        finish(member, rules, rule, errors);
     }
     let mut names = HashSet::new();
     for member in members.iter().filter(|member| !member.is_hidden(rules)) {
         if !names.insert(&member.exposed) {
-            return Err(same_name(member, rules));
+            errors.note::<()>(Err(same_name(member, rules)));
         }
     }
-    Ok(())
 }
 
-fn finish_items(
-    item: &mut Node,
-    rules: &[FieldRule],
-    owner: Option<usize>,
-) -> Result<(), MappingError> {
-    item.rule = owner;
-    let rule = owner.and_then(|index| rules.get(index));
+/// What arrays hold, down to what is no array.
+fn finish_item_types(item: &mut Node, rule: Option<&FieldRule>) -> Result<(), MappingError> {
+    let declared = rule.and_then(|rule| rule.array_item_type);
     match &mut item.content {
         Content::Array(inner) => {
             item.field_type = FieldType::Array;
-            finish_items(inner, rules, owner)
+            finish_item_types(inner, rule)
         }
-        Content::Object(members) => {
+        Content::Object(_) => {
             item.field_type = FieldType::Object;
-            let declared = rule.and_then(|rule| rule.array_item_type);
             match (rule, declared) {
                 (Some(rule), Some(declared)) if declared != FieldType::Object => {
                     Err(MappingError::Conflict { field: rule.name() })
                 }
-                _ => finish_members(members, rules),
+                _ => Ok(()),
             }
         }
         Content::Leaf => {
             // `tags[*]` of type integer is an array of integers.
             let own = rule.and_then(|rule| rule.field_type).filter(|own| own.is_scalar());
-            let declared = rule.and_then(|rule| rule.array_item_type);
             item.field_type = declared.or(own).unwrap_or(FieldType::String);
             if item.field_type == FieldType::Array {
                 // Nothing says what the inner arrays hold, so it is the default.
@@ -297,6 +301,20 @@ fn finish_items(
             }
             Ok(())
         }
+    }
+}
+
+fn finish_items(
+    item: &mut Node,
+    rules: &[FieldRule],
+    owner: Option<usize>,
+    errors: &mut MappingErrors,
+) {
+    item.rule = owner;
+    match &mut item.content {
+        Content::Leaf => {}
+        Content::Array(inner) => finish_items(inner, rules, owner, errors),
+        Content::Object(members) => finish_members(members, rules, errors),
     }
 }
 
@@ -329,6 +347,9 @@ fn check_rule(rule: &FieldRule, node: &Node) -> Result<(), MappingError> {
     match rule.exposed_field_name.as_deref() {
         Some(name) if name.is_empty() || name.chars().any(char::is_control) => {
             Err(MappingError::NoName { field: field() })
+        }
+        Some(name) if name.contains(['.', '[', ']']) => {
+            Err(MappingError::NameIsPath { field: field() })
         }
         _ => Ok(()),
     }
@@ -370,21 +391,10 @@ fn check_values(rule: Option<&FieldRule>, node: &Node) -> Result<(), MappingErro
     }
 }
 
-const fn kind_of(value: &serde_json::Value) -> Kind {
-    match value {
-        serde_json::Value::Null => Kind::Null,
-        serde_json::Value::Bool(_) => Kind::Bool,
-        serde_json::Value::Number(_) => Kind::Number,
-        serde_json::Value::String(_) => Kind::String,
-        serde_json::Value::Array(_) => Kind::Array,
-        serde_json::Value::Object(_) => Kind::Object,
-    }
-}
-
 /// Gives fields of one name in several places distinct names that do not depend on the order of
 /// the rules: one that was named by its rule keeps it, else the first place in the order of
 /// [`Location`]; the others get their place behind their name, `id_query`.
-fn name_apart(fields: &mut [Field], rules: &[FieldRule]) -> Result<(), MappingError> {
+fn name_apart(fields: &mut [Field], rules: &[FieldRule], errors: &mut MappingErrors) {
     let is_named = |field: &Field| {
         let rule = field.node.rule.and_then(|index| rules.get(index));
         rule.is_some_and(|rule| rule.exposed_field_name.is_some())
@@ -404,10 +414,9 @@ fn name_apart(fields: &mut [Field], rules: &[FieldRule]) -> Result<(), MappingEr
             field.node.exposed = name.into_boxed_str();
         }
         if !names.insert(field.node.exposed.clone()) {
-            return Err(same_name(&field.node, rules));
+            errors.note::<()>(Err(same_name(&field.node, rules)));
         }
     }
-    Ok(())
 }
 
 fn same_name(node: &Node, rules: &[FieldRule]) -> MappingError {

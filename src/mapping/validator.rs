@@ -107,7 +107,7 @@ fn joined(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-const fn kind_of(value: &Value) -> Kind {
+pub(super) const fn kind_of(value: &Value) -> Kind {
     match value {
         Value::Null => Kind::Null,
         Value::Bool(_) => Kind::Bool,

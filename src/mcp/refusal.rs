@@ -32,7 +32,7 @@ pub(super) fn unknown_resource(uri: &str) -> RpcError {
     let message = format!("resource not found: `{}`", shown(uri));
     let mut data = Vec::with_capacity(uri.len().min(URI_BYTES_MAX) + 16);
     data.extend_from_slice(b"{\"uri\":");
-    json::write_string(&mut data, cut(uri, URI_BYTES_MAX));
+    json::write_string(&mut data, &uri[..uri.floor_char_boundary(URI_BYTES_MAX)]);
     data.push(b'}');
     let error = RpcError::new(code::RESOURCE_NOT_FOUND, message);
     // What was written is text.
@@ -41,7 +41,7 @@ pub(super) fn unknown_resource(uri: &str) -> RpcError {
 
 /// Client's text for a message: short, and on one line.
 fn shown(text: &str) -> Cow<'_, str> {
-    let short = cut(text, SHOWN_BYTES_MAX);
+    let short = &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)];
     if short.len() == text.len() && !short.contains(char::is_control) {
         return Cow::Borrowed(text);
     }
@@ -51,10 +51,6 @@ fn shown(text: &str) -> Cow<'_, str> {
         clean.push('…');
     }
     Cow::Owned(clean)
-}
-
-fn cut(text: &str, bytes_max: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default()
 }
 
 #[cfg(test)]

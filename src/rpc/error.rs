@@ -59,11 +59,6 @@ impl RpcError {
         Self::new(code::INVALID_PARAMS, message)
     }
 
-    /// No such method.
-    pub fn method_not_found() -> Self {
-        Self::new(code::METHOD_NOT_FOUND, "Method not found")
-    }
-
     /// Our fault; the log knows more.
     pub fn internal() -> Self {
         Self::new(code::INTERNAL_ERROR, "Internal error")

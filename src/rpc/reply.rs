@@ -170,7 +170,10 @@ mod tests {
                 r#"{"jsonrpc":"2.0","id":1,"result":[1]}"#,
             ),
             (
-                Reply::new(OwnedId::from(1), Err(RpcError::method_not_found())),
+                Reply::new(
+                    OwnedId::from(1),
+                    Err(RpcError::new(code::METHOD_NOT_FOUND, "Method not found")),
+                ),
                 r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
             ),
             (

@@ -56,11 +56,6 @@ impl<T: Send> OneshotSender<T> {
         // The wake-up happens in `drop`, together with the end of the sender.
         Ok(())
     }
-
-    /// Whether the receiver was dropped, so that the work for it may be left out.
-    pub fn is_abandoned(&self) -> bool {
-        self.shared.state.lock().receiver_gone
-    }
 }
 
 impl<T> Drop for OneshotSender<T> {

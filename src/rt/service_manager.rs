@@ -15,11 +15,6 @@ pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// One line for `systemctl status`.
-pub fn status(status: &str) {
-    tell(&[NotifyState::Status(&one_line(status))]);
-}
-
 /// How long the service manager waits for a sign of life, if it does. Half of it is a good interval
 /// for [`keep_alive`].
 pub fn watchdog_interval() -> Option<Duration> {

@@ -220,6 +220,8 @@ async fn create_key(core: &Rc<Core>, bytes: &[u8]) -> Result<Value, Trouble> {
             .map_err(|message| Trouble::new(422, message))?;
     let shared = core.shared.clone();
     core.shared.workers.run(move || shared.publication.add_key(record)).await??;
+    let (tenant, client_application) = (new.tenant, new.client_application);
+    tracing::info!(key = %key.id(), tenant, client_application, "key created");
     Ok(json!({ "key": key.text(), "id": key.id().as_str() }))
 }
 
@@ -250,6 +252,7 @@ async fn revoke_key(core: &Rc<Core>, id: &str) -> Result<Value, Trouble> {
     let (shared, id) = (core.shared.clone(), id.to_owned());
     let now_ms = core.clock.now_ms();
     let caller = format!("key:{id}");
+    let key = id.clone();
     let sessions = core
         .shared
         .workers
@@ -269,6 +272,7 @@ async fn revoke_key(core: &Rc<Core>, id: &str) -> Result<Value, Trouble> {
         core.send(index, CoreMessage::CheckListeners);
     }
     let ended = sessions.into_iter().filter(|key| session::end(core, *key)).count();
+    tracing::info!(key, sessions_ended = ended, "key revoked");
     Ok(json!({ "revoked": true, "sessions_ended": ended }))
 }
 
@@ -293,6 +297,7 @@ async fn apply(core: &Rc<Core>, bytes: &[u8]) -> Result<Value, Trouble> {
         })
         .await??;
     if let Some(before) = &applied.before {
+        tracing::info!(version = applied.version, "catalog changed");
         core.shared.tell_clients(before);
     }
     let names = |names: &[EntityName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -43,6 +43,7 @@ fn expire_streams(core: &Rc<Core>) {
     let (expired, retained) = {
         let mut streams = core.streams.borrow_mut();
         let expired = streams.expire(core.clock.now_ms());
+        core.metrics.journal_left_out.add(streams.take_journal_left_out());
         (expired, streams.retained_bytes())
     };
     core.metrics.connections_open.set(i64::try_from(core.connections.open()).unwrap_or(i64::MAX));

@@ -69,7 +69,11 @@ pub(crate) fn identity(store: &Store) -> Result<Identity, StoreError> {
     let mut row = vec![VERSION];
     row.extend_from_slice(&boot.to_le_bytes());
     batch.put(Tree::Meta, BOOT_KEY, &row);
-    store.write_blocking(batch)?;
+    if stored.is_some() {
+        write_if_possible(store, batch)?;
+    } else {
+        store.write_blocking(batch)?;
+    }
     Ok(Identity { secret, boot })
 }
 
@@ -110,9 +114,21 @@ fn settle_recent(store: &Store) -> Result<(), RecoveryError> {
         batch.remove(Tree::Sessions, key.as_bytes());
     }
     if !batch.is_empty() {
-        store.write_blocking(batch)?;
+        write_if_possible(store, batch)?;
     }
     Ok(())
+}
+
+/// Writes what a start can go without: on a full disk the server still serves what it has, and says
+/// that it is not ready.
+fn write_if_possible(store: &Store, batch: Batch) -> Result<(), StoreError> {
+    match store.write_blocking(batch) {
+        Err(error @ StoreError::ReadOnly { .. }) => {
+            tracing::warn!(%error, "the store is read-only at the start");
+            Ok(())
+        }
+        written => written,
+    }
 }
 
 /// The streams of every core as the journal has them, and where each core's journal goes on.

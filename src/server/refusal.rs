@@ -157,7 +157,7 @@ impl Refusal {
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::ForeignOrigin => "foreign_origin",
             Self::ForeignHost => "foreign_host",
-            Self::Unauthenticated(_) => "unauthenticated",
+            Self::Unauthenticated(refusal) => refusal.reason(),
             Self::NotAcceptable { .. } => "not_acceptable",
             Self::StreamsNeedHttp11 => "streams_need_http_11",
             Self::UnsupportedMediaType => "unsupported_media_type",

@@ -141,7 +141,7 @@ pub(crate) fn stream_head(core: &Core, out: &mut Vec<u8>, echo: &Echo, session: 
 /// A refusal: its status, its headers, and a JSON-RPC error without an id.
 pub(crate) fn refuse(core: &Core, out: &mut Vec<u8>, echo: &Echo, refusal: &Refusal) {
     core.metrics.requests_refused.increment();
-    tracing::debug!(reason = refusal.reason(), status = refusal.status(), "request refused");
+    note_refusal(refusal);
     let body = Reply::without_id(refusal.error());
     let extra = refusal.headers();
     let mut headers = headers_of(echo);
@@ -153,6 +153,17 @@ pub(crate) fn refuse(core: &Core, out: &mut Vec<u8>, echo: &Echo, refusal: &Refu
     core.write_head(out, refusal.status(), &headers, length, echo.keep_alive);
     if !echo.head {
         body.write(out);
+    }
+}
+
+/// Tells the log. Who could not prove who they are is worth a line; the rest is for debugging.
+fn note_refusal(refusal: &Refusal) {
+    let (reason, status) = (refusal.reason(), refusal.status());
+    if let Refusal::Unauthenticated(refusal) = refusal {
+        let key = refusal.key_id().map(tracing::field::display);
+        tracing::info!(reason, status, key, "request refused");
+    } else {
+        tracing::debug!(reason, status, "request refused");
     }
 }
 

@@ -29,14 +29,14 @@ use super::{
 use crate::{
     catalog::{self, Entities},
     downstream::RestCaller,
-    identity::KeyRecord,
+    identity::{KeyId, KeyRecord},
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
         ListenAddress, Resolver, ServerTls, Signal, Signals, TlsError, Undelivered, WorkerPool,
         service_manager,
     },
     sessions::{SessionIds, SessionTable},
-    settings::{self, Driver, Ring, Settings},
+    settings::{Driver, Ring, Settings},
     store::{Store, StoreError, StoreOptions, StoreState},
     streams::{JournalRing, StreamTable},
     telemetry::{self, LogGuard, Metrics, ProcessFigures},
@@ -127,7 +127,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         0 => processors.len(),
         cores => cores,
     };
-    let store = Store::open(&settings.runtime.data_directory, store_options(&settings.store))?;
+    let store = Store::open(&settings.runtime.data_directory, store_options(&settings))?;
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
     let listeners = Listeners::bind(&settings, count)?;
     let publication = Publication::load(&store, declared, keys)?;
@@ -173,6 +173,19 @@ impl Running {
     /// The admin socket.
     pub fn admin_socket(&self) -> &Path {
         &self.admin_socket
+    }
+
+    /// Whether a key is known and good now.
+    pub fn is_key_good(&self, id: KeyId) -> bool {
+        self.shared.published().keys.is_good(id, time::now_ms())
+    }
+
+    /// Takes a new key in. Blocks until it is kept.
+    ///
+    /// # Errors
+    /// Its client application is unknown, or the store cannot keep it.
+    pub fn add_key(&self, record: KeyRecord) -> Result<(), ChangeError> {
+        self.shared.publication.add_key(record)
     }
 
     /// The URL clients reach the runtime plane under, without a trailing slash.
@@ -245,15 +258,10 @@ fn declared(settings: &Settings, more: Option<Entities>) -> Result<Entities, Cha
     Ok(entities)
 }
 
-fn store_options(settings: &settings::Store) -> StoreOptions {
-    StoreOptions {
-        // A core gathers for half of the time, the store for the other.
-        flush_ms: settings.flush_ms / 2,
-        cache_bytes: settings.cache_bytes,
-        free_bytes_min: settings.free_bytes_min,
-        queue_max: settings.queue_max,
-        queue_bytes_max: settings.queue_bytes_max,
-    }
+/// A core gathers for one half of `flush_ms`, the store for the other.
+fn store_options(settings: &Settings) -> StoreOptions {
+    let flush_ms = settings.store.flush_ms - recovery::gather_ms(settings);
+    StoreOptions { flush_ms, ..settings.store.clone() }
 }
 
 /// The figures of the process, asked for when metrics are read.

@@ -2,14 +2,13 @@
 
 use smallvec::SmallVec;
 
+use crate::rpc::ID_BYTES_MAX;
 use crate::streams::StreamId;
 
 /// Most calls that run in one session at a time.
 pub const CALLS_MAX: usize = 1024;
 /// Most streams open in one session at a time, the standing stream not counted.
 pub const STREAMS_MAX: usize = 1024;
-/// Longest request id of a call that can be cancelled.
-const REQUEST_ID_BYTES_MAX: usize = 1024;
 
 /// Where a call runs: what a cancellation is sent to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -63,7 +62,7 @@ impl Activity {
     }
 
     pub(super) fn begin_call(&mut self, id: &[u8], handle: CallHandle) -> Result<(), CallRefused> {
-        if id.len() > REQUEST_ID_BYTES_MAX {
+        if id.len() > ID_BYTES_MAX {
             return Err(CallRefused::IdTooLong);
         }
         if self.calls.len() >= CALLS_MAX {

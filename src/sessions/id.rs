@@ -56,11 +56,6 @@ impl SessionId {
         std::str::from_utf8(text).unwrap_or_default()
     }
 
-    /// The node that opened the session.
-    pub fn node(&self) -> u16 {
-        self.node
-    }
-
     /// The session's key: SHA-256 of the text, cut to sixteen bytes.
     pub fn key(&self) -> SessionKey {
         let hash = digest::digest(&digest::SHA256, self.as_str().as_bytes());
@@ -176,7 +171,6 @@ mod tests {
         let ids = SessionIds::new(&[7; 32], 12);
         let alice = owner(["acme", "desk", "key-1"]);
         let id = ids.mint([9; 16], &alice);
-        assert_eq!(id.node(), 12);
         assert_eq!(id.as_str().len(), 2 + TAIL_CHARS);
         assert!(id.as_str().starts_with("12-CQkJCQkJCQkJCQkJCQkJCQ-"));
         let parsed = SessionId::parse(id.as_str().as_bytes()).unwrap();

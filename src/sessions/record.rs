@@ -109,13 +109,7 @@ impl SessionRecord {
         expires_ms: u64,
     ) -> Self {
         let [tenant, client_application, caller] = owner.parts();
-        let texts = [
-            tenant,
-            client_application,
-            caller,
-            cut(client.name, CLIENT_TEXT_BYTES_MAX),
-            cut(client.version, CLIENT_TEXT_BYTES_MAX),
-        ];
+        let texts = [tenant, client_application, caller, shown(client.name), shown(client.version)];
         let (texts, ends) = join(texts);
         let last_seen_ms = created_ms;
         Self { texts, ends, revision, capabilities, created_ms, last_seen_ms, expires_ms }
@@ -259,9 +253,9 @@ impl fmt::Debug for SessionRecord {
     }
 }
 
-/// The first `bytes_max` bytes, cut between characters.
-fn cut(text: &str, bytes_max: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default()
+/// What a client says of itself, as far as it is kept.
+fn shown(text: &str) -> &str {
+    &text[..text.floor_char_boundary(CLIENT_TEXT_BYTES_MAX)]
 }
 
 /// Each text has at most 255 bytes, so every end fits.

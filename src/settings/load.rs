@@ -68,6 +68,13 @@ impl Settings {
     }
 }
 
+/// Kubernetes gives every container variables named after its services; one called `ringway` makes
+/// `RINGWAY_SERVICE_HOST`, `RINGWAY_PORT`, `RINGWAY_PORT_8420_TCP_ADDR` and the like.
+fn is_of_a_cluster(name: &str) -> bool {
+    let given = name.starts_with("RINGWAY_SERVICE_") || name.starts_with("RINGWAY_PORT");
+    given && !name.contains(SEPARATOR)
+}
+
 /// `conf.d/*.toml` beside `path`, in name order.
 fn files_beside(path: &Path) -> Result<Vec<PathBuf>, SettingsError> {
     let directory = path.parent().unwrap_or(Path::new("")).join("conf.d");
@@ -170,7 +177,7 @@ impl Layers {
     }
 
     fn variable(&mut self, name: &str, text: &str) {
-        if COMMAND_LINE_VARIABLES.contains(&name) {
+        if COMMAND_LINE_VARIABLES.contains(&name) || is_of_a_cluster(name) {
             return;
         }
         let origin = Origin::Variable(name.to_owned());

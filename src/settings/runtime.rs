@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::MILLISECONDS_MAX;
 use super::{Findings, Mcp};
+use crate::http::origin::Origin;
 
 /// Threads, data directory, catalog, and the protocol below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,7 +93,7 @@ impl Runtime {
         findings.within("runtime.worker_threads", self.worker_threads, 1..=64);
         findings.within("runtime.shutdown_grace_ms", self.shutdown_grace_ms, 0..=MILLISECONDS_MAX);
         for origin in &self.allowed_origins {
-            if !is_origin(origin) {
+            if origin != "*" && !Origin::is_one(origin) {
                 findings.add(
                     "runtime.allowed_origins",
                     format!("`{origin}` is not an origin such as https://app.example.com"),
@@ -104,16 +105,4 @@ impl Runtime {
         }
         self.mcp.validate(findings);
     }
-}
-
-/// `scheme://host[:port]` and nothing behind it (RFC 6454 section 6.2), or `*` for every origin.
-fn is_origin(text: &str) -> bool {
-    text == "*"
-        || text.split_once("://").is_some_and(|(scheme, rest)| {
-            let scheme_fits = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-                && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-            scheme_fits
-                && !rest.is_empty()
-                && rest.chars().all(|c| c.is_ascii_graphic() && !"/?#@*".contains(c))
-        })
 }

@@ -34,6 +34,14 @@ impl Default for Telemetry {
 }
 
 impl Telemetry {
+    /// The directives of the filter that are one word.
+    fn lone_words(&self) -> impl Iterator<Item = &str> {
+        let directives = self.filter.split(',').map(str::trim);
+        directives.filter(|directive| {
+            !directive.is_empty() && directive.chars().all(|char| char.is_ascii_alphanumeric())
+        })
+    }
+
     /// Checks this section.
     pub fn validate(&self, findings: &mut Findings) {
         if let Err(error) = EnvFilter::try_new(&self.filter) {
@@ -42,6 +50,21 @@ impl Telemetry {
                 format!("`{}` is not a log filter such as `info`: {error}", self.filter),
             );
         }
+        if let Some(word) = self.lone_words().find(|word| !is_level(word)) {
+            findings.add(
+                "telemetry.filter",
+                format!(
+                    "`{word}` is no level (off, error, warn, info, debug, trace) and would turn \
+                     nearly all lines off; a part of the program is written like `{word}=debug`"
+                ),
+            );
+        }
         findings.within("telemetry.log_queue_lines", self.log_queue_lines, 16..=10_000_000);
     }
+}
+
+fn is_level(word: &str) -> bool {
+    ["off", "error", "warn", "info", "debug", "trace"]
+        .iter()
+        .any(|level| level.eq_ignore_ascii_case(word))
 }

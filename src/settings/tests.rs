@@ -236,6 +236,8 @@ fn bad_variables_are_reported_by_name() {
         ("RINGWAY_RUNTIME__CATALOG", "[\"a\"", "runtime.catalog", "list"),
         ("RINGWAY_RUNTIME__CATALOG", "[]\nx = 1", "runtime.catalog", "one list"),
         ("RINGWAY_RUNTIME__DRIVER", "x", "runtime.driver", "epoll"),
+        ("RINGWAY_TELEMETRY__FILTER", "nfo", "telemetry.filter", "no level"),
+        ("RINGWAY_TELEMETRY__FILTER", "info,rt", "telemetry.filter", "`rt=debug`"),
         ("RINGWAY_LISTEN__KEY", "/k", "listen.key", "certificate"),
         ("RINGWAY_", "", "", "unknown"),
     ];
@@ -258,6 +260,19 @@ fn deep_nesting_is_refused_before_it_is_parsed() {
     let list = format!("[{deep}]");
     let error = load_with("", &[("RINGWAY_RUNTIME__CATALOG", &list)]).unwrap_err().to_string();
     assert!(error.contains("nested deeper than 128"), "{error}");
+}
+
+#[test]
+fn variables_of_a_cluster_are_no_settings() {
+    let variables = [
+        ("RINGWAY_SERVICE_HOST", "10.0.0.1"),
+        ("RINGWAY_SERVICE_PORT_HTTP", "8420"),
+        ("RINGWAY_PORT", "tcp://10.0.0.1:8420"),
+        ("RINGWAY_PORT_8420_TCP_ADDR", "10.0.0.1"),
+        ("RINGWAY_TELEMETRY__FILTER", "WARN,ringway::store=debug"),
+    ];
+    let settings = load_with("", &variables).unwrap();
+    assert_eq!(settings.telemetry.filter, "WARN,ringway::store=debug");
 }
 
 #[test]

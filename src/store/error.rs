@@ -19,6 +19,19 @@ pub enum StoreError {
         /// What the operating system said.
         cause: Arc<std::io::Error>,
     },
+    /// The disk is too full to open it.
+    #[error(
+        "no room to open the store in {}: the disk is full ({} KiB free); make at least {} KiB of \
+         room there", directory.display(), free_bytes / 1024, needed_bytes.div_ceil(1024)
+    )]
+    NoRoom {
+        /// The store's directory.
+        directory: PathBuf,
+        /// Room that is left.
+        free_bytes: u64,
+        /// Room that is needed for it to take writes.
+        needed_bytes: u64,
+    },
     /// Another process has it open.
     #[error(
         "the store in {} is in use by another process; stop that one, or choose another data \
@@ -43,8 +56,8 @@ pub enum StoreError {
     },
     /// It cannot be read.
     #[error(
-        "the store in {} is damaged: {detail}; restore it from a backup, or move the directory \
-         aside to start with an empty one", directory.display()
+        "the store in {} is damaged: {detail}; restore the whole directory from a backup, or move \
+         it aside to start with an empty one", directory.display()
     )]
     Damaged {
         /// The store's directory.
@@ -79,11 +92,4 @@ pub enum StoreError {
     /// The store was stopped.
     #[error("the store is stopped")]
     Stopped,
-}
-
-impl StoreError {
-    /// Whether the same call may succeed later.
-    pub fn may_retry(&self) -> bool {
-        matches!(self, Self::Full | Self::ReadOnly { .. })
-    }
 }

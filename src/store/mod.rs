@@ -15,16 +15,23 @@
 //!   them.
 //! - What was accepted counts against the queue's bounds until it is on disk.
 //! - A store of an unknown format is refused without a byte being written.
+//! - A store that holds less than it did is refused and stays as it was found: what an orderly
+//!   stop left is known by its checksum, what a crash left by its ledger.
 //!
-//! Keys that are counters or times must go through [`hashed_key`]: the engine leaks memory where
-//! keys rise and old ones are removed. The first byte of every record is the version of its
+//! Keys that are counters or times must be hashed: the engine leaks memory where keys rise and old
+//! ones are removed. The first byte of every record is the version of its
 //! layout, written by the room that owns the record.
 //!
 //! This room must not know what is in a record, and is the only one that names sled.
 
 mod batch;
+mod copies;
 mod error;
+mod files;
+mod ledger;
+mod mark;
 mod opening;
+mod pace;
 mod queue;
 mod space;
 mod worker;
@@ -42,6 +49,7 @@ use parking_lot::Mutex;
 
 pub use self::batch::{Batch, Tree};
 pub use self::error::StoreError;
+use self::pace::Pace;
 use self::queue::{Command, Load, Shared};
 use crate::rt::{OneshotReceiver, OneshotSender, oneshot};
 
@@ -51,33 +59,9 @@ pub(crate) const FORMAT: u32 = 1;
 /// Key and value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
-/// How a store behaves. The numbers are those of `[store]` in the settings.
-#[derive(Debug, Clone)]
-pub struct StoreOptions {
-    /// How long a `write_behind` may wait before it is on disk.
-    pub flush_ms: u64,
-    /// Size of the engine's page cache.
-    pub cache_bytes: u64,
-    /// With less room than this the store turns read-only; 0: only when a write fails.
-    pub free_bytes_min: u64,
-    /// Commands accepted and not done. An eighth of this and of the next is kept for reads and
-    /// for writes that somebody waits for.
-    pub queue_max: usize,
-    /// Bytes of commands accepted and not done.
-    pub queue_bytes_max: usize,
-}
-
-impl Default for StoreOptions {
-    fn default() -> Self {
-        Self {
-            flush_ms: 50,
-            cache_bytes: 32 << 20,
-            free_bytes_min: 64 << 20,
-            queue_max: 65_536,
-            queue_bytes_max: 64 << 20,
-        }
-    }
-}
+/// How a store behaves: the section `[store]` of the settings. An eighth of the queue's bounds is
+/// kept for reads and for writes that somebody waits for.
+pub use crate::settings::Store as StoreOptions;
 
 /// A batch that was not queued, given back.
 #[derive(Debug)]
@@ -126,9 +110,8 @@ impl Store {
     /// its content is damaged. Each says what to do.
     pub fn open(directory: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let bound = Load { count: options.queue_max, bytes: options.queue_bytes_max };
-        // A group is due early enough for its own writing to fit into the promise.
-        let interval = Duration::from_millis(options.flush_ms) * 3 / 4;
-        let shared = Arc::new(Shared::new(bound, interval));
+        let pace = Pace::new(Duration::from_millis(options.flush_ms));
+        let shared = Arc::new(Shared::new(bound, pace.interval()));
         let thread = worker::start(directory, options, Arc::clone(&shared))?;
         let thread = Mutex::new(Some(thread));
         Ok(Self { handle: Arc::new(Handle { shared, thread }) })
@@ -139,14 +122,6 @@ impl Store {
     /// # Errors
     /// Refused (full, too large, read-only, stopped), or failed while it was written: then it is
     /// not known whether a restart will find it.
-    ///
-    /// # Cancel safety
-    /// Once polled, the batch is written even if the future is dropped.
-    pub async fn write(&self, batch: Batch) -> Result<(), StoreError> {
-        answer(self.ask_write(batch)?.await)
-    }
-
-    /// [`Store::write`] for threads that may block.
     pub fn write_blocking(&self, batch: Batch) -> Result<(), StoreError> {
         answer(self.ask_write(batch)?.recv_blocking())
     }
@@ -260,18 +235,4 @@ impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("state", &self.state()).finish_non_exhaustive()
     }
-}
-
-/// A key for what is found by a counter, a time, or a text of any length: the first 16 bytes of
-/// the SHA-256 of the parts, each preceded by its length.
-pub fn hashed_key(parts: &[&[u8]]) -> [u8; 16] {
-    let mut context = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA256);
-    for part in parts {
-        context.update(&(part.len() as u64).to_le_bytes());
-        context.update(part);
-    }
-    let digest = context.finish();
-    let mut key = [0; 16];
-    key.copy_from_slice(&digest.as_ref()[..16]);
-    key
 }

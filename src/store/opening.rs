@@ -1,40 +1,44 @@
 //! Opening: everything that must be so before the first record is read.
 //!
 //! In this order: the format file (an unknown version is refused before a byte is written), our
-//! own lock (before another process's files are touched), leftovers of an interrupted snapshot,
-//! sled itself with its panics contained, the format record, the trees.
+//! own lock (before another process's files are touched), the mark of an orderly stop or else a
+//! copy of the files, leftovers of an interrupted snapshot, sled itself with its panics contained,
+//! the format record, the trees, and what the ledger promises.
+//!
+//! A store that is refused as damaged is left as it was found.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::space::Disk;
-use super::{FORMAT, StoreError, Tree};
+use super::files::{
+    BLOBS_NAME, LOCK_WAIT, LOG_NAME, SNAPSHOT_PREFIX, UNFINISHED_SUFFIX, close_directory,
+    close_files, make_private_directory, private, replace,
+};
+use super::ledger::{self, Holding, KEPT, Ledger};
+use super::mark::{self, Mark};
+use super::space::{Disk, Space, free_bytes, is_no_room};
+use super::{FORMAT, StoreError, Tree, copies};
 
 /// States the format for whoever looks before opening.
-const FORMAT_NAME: &str = "format";
+pub(super) const FORMAT_NAME: &str = "format";
 const FORMAT_WORDS: &str = "ringway store ";
-/// Tells how long the log was when the store was last closed in good order.
-const CLOSED_NAME: &str = "closed";
 /// Held while the store is open. sled locks as well, but only after it has touched files.
-const LOCK_NAME: &str = "lock";
+pub(super) const LOCK_NAME: &str = "lock";
 /// Where the format record lies in [`Tree::Meta`].
 const FORMAT_KEY: &[u8] = b"format";
 /// First byte of the format record.
 const FORMAT_RECORD_VERSION: u8 = 1;
-/// A snapshot that is being written, or whose writer died.
-const SNAPSHOT_PREFIX: &str = "snap.";
-const UNFINISHED_SUFFIX: &str = ".generating";
 /// Stands in front of a snapshot that was moved aside; keeps sled from reading it.
-const ASIDE_PREFIX: &str = "aside.";
+pub(super) const ASIDE_PREFIX: &str = "aside.";
 /// The kernel closes the files of a killed process some milliseconds after it has gone.
 const OWNER_WAIT: Duration = Duration::from_millis(500);
-/// How long sled's own threads may hold its lock after it was closed in this process.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// The tree and the key of the number of the last flush. A tree of its own: its one small page is
+/// written with every flush.
+const SEQUENCE_NAME: &str = "sequence";
 
 /// The directory, locked for this process.
 #[derive(Debug)]
@@ -50,8 +54,12 @@ pub(super) struct Place {
 pub(super) struct Opened {
     db: sled::Db,
     trees: [sled::Tree; Tree::ALL.len()],
+    sequence: sled::Tree,
     /// What has to be synced for a write to survive a power failure.
     pub(super) disk: Disk,
+    pub(super) ledger: Ledger,
+    /// What is applied, flushed or not.
+    pub(super) holding: Holding,
 }
 
 impl Opened {
@@ -59,8 +67,10 @@ impl Opened {
         &self.trees[tree as usize]
     }
 
-    /// Hands everything applied so far to the kernel.
-    pub(super) fn flush(&self) -> sled::Result<()> {
+    /// Hands everything applied so far to the kernel, behind it the number of this flush.
+    pub(super) fn flush(&mut self) -> sled::Result<()> {
+        self.holding.sequence += 1;
+        self.sequence.insert(SEQUENCE_NAME, &self.holding.sequence.to_le_bytes())?;
         self.db.flush().map(drop)
     }
 }
@@ -69,16 +79,15 @@ impl Place {
     /// Makes the directory if needed, checks its format and locks it.
     pub(super) fn claim(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
         let fail = |error| directory_error(directory, error);
-        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(fail)?;
+        make_private_directory(directory).map_err(fail)?;
         // Absolute: sled compares path texts, and the working directory may change.
         let directory = directory.canonicalize().map_err(fail)?;
         let fail = |error| directory_error(&directory, error);
         let is_known = check_format_file(&directory)?;
-        let lock = OpenOptions::new()
+        let lock = private()
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(0o600)
             .open(directory.join(LOCK_NAME))
             .map_err(fail)?;
         let give_up_at = Instant::now() + OWNER_WAIT;
@@ -95,22 +104,68 @@ impl Place {
         Ok(Self { directory, cache_bytes, is_known, _lock: lock })
     }
 
-    /// Opens what lies there, or makes an empty store.
+    /// Opens what lies there for the first time in this process, or makes an empty store. Where
+    /// there is no room to open it, the reserve is given up.
+    pub(super) fn open_first(&self, space: &mut Space) -> Result<Opened, StoreError> {
+        let fail = |error| directory_error(&self.directory, error);
+        let is_closed = match mark::verify(&self.directory).map_err(fail)? {
+            Mark::Broken(detail) => return Err(self.damaged(detail)),
+            Mark::Holds => true,
+            Mark::Missing => false,
+        };
+        copies::settle(&self.directory, is_closed).map_err(fail)?;
+        close_directory(&self.directory).map_err(fail)?;
+        close_files(&self.directory).map_err(fail)?;
+        // A store that no start has finished making has nothing to lose, and is finished by this
+        // one: going back behind its format file would look like a loss.
+        if !is_closed && self.is_known && self.directory.join(LOG_NAME).exists() {
+            copies::take(&self.directory, space.needed_bytes());
+        }
+        // From here on the log changes.
+        mark::clear(&self.directory).map_err(fail)?;
+        let mut result = self.open();
+        if matches!(result, Err(StoreError::NoRoom { .. })) && space.release_reserve() {
+            tracing::warn!("no room to open the store; the reserve is given up for it");
+            result = self.open();
+        }
+        let settled = match result {
+            Ok(_) => copies::keep(&self.directory),
+            Err(_) => copies::restore(&self.directory),
+        };
+        if let Err(error) = settled {
+            tracing::error!(%error, "the copy of the store's files cannot be put in its place");
+        }
+        result.map_err(|error| match error {
+            StoreError::NoRoom { directory, free_bytes, .. } => {
+                let needed_bytes = space.needed_bytes();
+                StoreError::NoRoom { directory, free_bytes, needed_bytes }
+            }
+            other => other,
+        })
+    }
+
+    /// Opens what lies there.
     pub(super) fn open(&self) -> Result<Opened, StoreError> {
         let fail = |error| directory_error(&self.directory, error);
         for leftover in self.snapshots(|name| name.ends_with(UNFINISHED_SUFFIX)).map_err(fail)? {
             tracing::warn!(path = %leftover.display(), "removing an unfinished snapshot");
             fs::remove_file(&leftover).map_err(fail)?;
         }
-        self.check_closed_length()?;
+        // Made before sled does: it makes them as the umask says.
+        make_private_directory(&self.directory.join(BLOBS_NAME)).map_err(fail)?;
+        let log = self.directory.join(LOG_NAME);
+        private().append(true).create(true).open(log).map_err(fail)?;
         let db = match self.open_engine() {
             Err(EngineError::Failed(sled::Error::Corruption { .. })) => self.rebuild()?,
             other => other.map_err(|error| self.engine_error(error))?,
         };
-        match contained(|| self.open_trees(&db)) {
+        let result = match contained(|| self.open_trees(&db)) {
             Ok(opened) => opened,
-            Err(detail) => Err(self.damaged(detail)),
-        }
+            Err(detail) => Err(self.engine_error(EngineError::Panicked(detail))),
+        };
+        let _ = contained(|| drop(db));
+        close_files(&self.directory).map_err(fail)?;
+        result
     }
 
     fn open_trees(&self, db: &sled::Db) -> Result<Opened, StoreError> {
@@ -130,8 +185,38 @@ impl Place {
         for tree in Tree::ALL {
             trees.push(db.open_tree(tree.name()).map_err(engine)?);
         }
+        let sequence = db.open_tree(SEQUENCE_NAME).map_err(engine)?;
+        let holding = held(&trees, &sequence).map_err(engine)?;
+        self.check_ledger(&holding)?;
+        db.flush().map_err(engine)?;
+        disk.sync().map_err(fail)?;
+        let ledger = Ledger::begin(&self.directory, holding).map_err(fail)?;
         let trees = trees.try_into().map_err(|_| self.damaged("trees are missing".to_owned()))?;
-        Ok(Opened { db: db.clone(), trees, disk })
+        Ok(Opened { db: db.clone(), trees, sequence, disk, ledger, holding })
+    }
+
+    /// Refuses a store that holds less than it did.
+    fn check_ledger(&self, holding: &Holding) -> Result<(), StoreError> {
+        let found = ledger::read(&self.directory);
+        match found.map_err(|error| directory_error(&self.directory, error))? {
+            ledger::Found::Promises(promises) => match promises.broken_by(holding) {
+                Some(detail) => Err(self.damaged(detail)),
+                None => Ok(()),
+            },
+            ledger::Found::Unreadable => {
+                let name = ledger::LEDGER_NAME;
+                Err(self.damaged(format!(
+                    "the file `{name}`, which tells whether something is lost, cannot be read \
+                     (without that file the store opens unchecked)"
+                )))
+            }
+            ledger::Found::Missing => {
+                if holding.sequence > 0 {
+                    tracing::warn!("the store has no ledger; it is opened unchecked");
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Refuses a store whose record says another format, or which has records but none of ours.
@@ -183,37 +268,9 @@ impl Place {
         }
     }
 
-    /// Notes the length of the log of a store that was closed in good order: sled takes a log
-    /// that lacks its end for one whose writer crashed.
+    /// Marks the store as closed in good order.
     pub(super) fn mark_closed(&self) -> io::Result<()> {
-        let log = File::open(self.directory.join("db"))?;
-        // sled's own threads may still be shortening it; they hold its lock as long.
-        let give_up_at = Instant::now() + LOCK_WAIT;
-        while log.try_lock().is_err() {
-            if Instant::now() >= give_up_at {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            std::thread::park_timeout(Duration::from_millis(1));
-        }
-        let length = log.metadata()?.len();
-        replace(&self.directory, CLOSED_NAME, &length.to_string())
-    }
-
-    fn check_closed_length(&self) -> Result<(), StoreError> {
-        let fail = |error| directory_error(&self.directory, error);
-        let mark = self.directory.join(CLOSED_NAME);
-        let closed = match fs::read_to_string(&mark) {
-            Ok(text) => text.trim_end().parse().unwrap_or(0),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(fail(error)),
-        };
-        let length = fs::metadata(self.directory.join("db")).map_or(0, |log| log.len());
-        if length < closed {
-            let detail = format!("its log had {closed} bytes when it was closed, now {length}");
-            return Err(self.damaged(detail));
-        }
-        // From here on the log may grow and shrink.
-        fs::remove_file(mark).map_err(fail)
+        mark::write(&self.directory)
     }
 
     /// Opens from the log alone, which is the truth; a snapshot only saves reading it. The old
@@ -221,8 +278,8 @@ impl Place {
     /// short then, and opening has cut off the rest.
     fn rebuild(&self) -> Result<sled::Db, StoreError> {
         let fail = |error| directory_error(&self.directory, error);
-        let log = self.directory.join("db");
-        let log_aside = self.directory.join(format!("{ASIDE_PREFIX}db"));
+        let log = self.directory.join(LOG_NAME);
+        let log_aside = self.directory.join(format!("{ASIDE_PREFIX}{LOG_NAME}"));
         let snapshots = self.snapshots(|_| true).map_err(fail)?;
         let held = newest(&snapshots);
         fs::copy(&log, &log_aside).map_err(fail)?;
@@ -292,9 +349,17 @@ impl Place {
                 StoreError::InUse { directory: self.directory.clone() }
             }
             EngineError::Failed(sled::Error::Io(error)) => directory_error(&self.directory, error),
-            EngineError::Failed(error) => self.damaged(error.to_string()),
-            EngineError::Panicked(detail) => self.damaged(detail),
+            // Some of sled's errors, and its panics, only say it in words.
+            EngineError::Failed(error) => self.words_error(error.to_string()),
+            EngineError::Panicked(detail) => self.words_error(detail),
         }
+    }
+
+    fn words_error(&self, detail: String) -> StoreError {
+        if detail.contains("No space left") || detail.contains("StorageFull") {
+            return directory_error(&self.directory, io::ErrorKind::StorageFull.into());
+        }
+        self.damaged(detail)
     }
 
     fn damaged(&self, detail: String) -> StoreError {
@@ -334,6 +399,11 @@ fn is_lock_error(error: &sled::Error) -> bool {
 }
 
 fn directory_error(directory: &Path, error: io::Error) -> StoreError {
+    if is_no_room(&error) {
+        let free_bytes = free_bytes(directory).unwrap_or(0);
+        let needed_bytes = super::space::RESERVE_BYTES;
+        return StoreError::NoRoom { directory: directory.to_owned(), free_bytes, needed_bytes };
+    }
     StoreError::Directory { directory: directory.to_owned(), cause: Arc::new(error) }
 }
 
@@ -364,16 +434,23 @@ fn write_format_file(directory: &Path) -> io::Result<()> {
     if path.exists() {
         return Ok(());
     }
-    replace(directory, FORMAT_NAME, &format!("{FORMAT_WORDS}{FORMAT}"))
+    replace(directory, FORMAT_NAME, format!("{FORMAT_WORDS}{FORMAT}\n").as_bytes())
 }
 
-/// Writes a small file so that it is there whole or not at all.
-fn replace(directory: &Path, name: &str, text: &str) -> io::Result<()> {
-    let unfinished = directory.join(format!("{name}.new"));
-    let mut file = File::create(&unfinished)?;
-    writeln!(file, "{text}")?;
-    file.sync_all()?;
-    fs::rename(unfinished, directory.join(name))
+/// Counts what is in the trees.
+fn held(trees: &[sled::Tree], sequence: &sled::Tree) -> sled::Result<Holding> {
+    let mut holding = Holding::default();
+    for (tree, rows) in KEPT.into_iter().zip(&mut holding.rows) {
+        for row in trees.get(tree as usize).into_iter().flat_map(sled::Tree::iter) {
+            row?;
+            *rows += 1;
+        }
+    }
+    if let Some(number) = sequence.get(SEQUENCE_NAME)? {
+        let number = number.as_ref().try_into();
+        holding.sequence = number.map_or(0, u64::from_le_bytes);
+    }
+    Ok(holding)
 }
 
 fn format_record() -> [u8; 5] {

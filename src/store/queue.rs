@@ -4,7 +4,7 @@
 //! while it lies here. A write that nobody waits for does not wake the thread: the first of a
 //! group does, the rest ride along until the group is due.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -83,6 +83,8 @@ struct Queue {
     commands: Vec<Command>,
     urgent: usize,
     load: Load,
+    /// When the first of the waiting writes came that nobody waits for.
+    oldest: Option<Instant>,
     sleep: Sleep,
     closed: bool,
 }
@@ -95,7 +97,8 @@ pub(super) struct Shared {
     /// What writes that nobody waits for may use of it: a flood of them must not shut out those
     /// who wait.
     bound_behind: Load,
-    interval: Duration,
+    /// How long writes that nobody waits for are collected, in microseconds.
+    interval_us: AtomicU64,
     read_only: AtomicBool,
     state: RwLock<StoreState>,
 }
@@ -108,6 +111,7 @@ impl Shared {
                 commands: Vec::new(),
                 urgent: 0,
                 load: Load::default(),
+                oldest: None,
                 sleep: Sleep::Awake,
                 closed: false,
             }),
@@ -117,7 +121,7 @@ impl Shared {
                 count: bound.count - bound.count / 8,
                 bytes: bound.bytes - bound.bytes / 8,
             },
-            interval,
+            interval_us: AtomicU64::new(micros(interval)),
             read_only: AtomicBool::new(false),
             state: RwLock::new(StoreState::Healthy),
         }
@@ -181,6 +185,9 @@ impl Shared {
         }
         queue.load = load;
         queue.urgent += usize::from(urgent);
+        if !urgent && queue.oldest.is_none() {
+            queue.oldest = Some(Instant::now());
+        }
         queue.commands.extend(offered.take());
         let wake = match queue.sleep {
             Sleep::Awake => false,
@@ -220,13 +227,14 @@ impl Shared {
         queue.load.subtract(done);
         loop {
             let waiting = !queue.commands.is_empty();
+            // Counted from when it was accepted: the thread may have been busy since.
+            if flush_at.is_none() {
+                *flush_at = queue.oldest.map(|oldest| oldest + self.interval());
+            }
             if queue.urgent > 0 || queue.closed || (waiting && self.is_pressed(queue.load)) {
                 break;
             }
             let now = Instant::now();
-            if waiting && flush_at.is_none() {
-                *flush_at = Some(now + self.interval);
-            }
             let alarm = match (*flush_at, retry_at) {
                 (Some(flush), Some(retry)) => Some(flush.min(retry)),
                 (flush, retry) => flush.or(retry),
@@ -242,19 +250,29 @@ impl Shared {
         }
         queue.sleep = Sleep::Awake;
         queue.urgent = 0;
+        queue.oldest = None;
         std::mem::swap(&mut queue.commands, commands);
         queue.closed
     }
 
     /// How long writes that nobody waits for are collected.
     pub(super) fn interval(&self) -> Duration {
-        self.interval
+        Duration::from_micros(self.interval_us.load(Ordering::Relaxed))
+    }
+
+    /// Changes it for the groups to come.
+    pub(super) fn set_interval(&self, interval: Duration) {
+        self.interval_us.store(micros(interval), Ordering::Relaxed);
     }
 
     /// Half full: the thread should not wait any longer.
     pub(super) fn is_pressed(&self, load: Load) -> bool {
         load.count >= self.bound.count / 2 || load.bytes >= self.bound.bytes / 2
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -308,7 +326,6 @@ mod tests {
         assert!(matches!(shared.push(behind(2000)), Err(StoreError::Full)));
         let too_large = shared.push(behind(5000));
         assert!(matches!(too_large, Err(StoreError::TooLarge { bytes_max: 3584, .. })));
-        assert!(StoreError::Full.may_retry());
     }
 
     #[test]
@@ -337,6 +354,24 @@ mod tests {
         let mut flush_at = Some(Instant::now() + Duration::from_mins(1));
         shared.take(&mut taken, Load::default(), &mut flush_at, None);
         assert_eq!(taken.len(), 2);
+    }
+
+    #[test]
+    fn a_group_is_due_from_its_first_write_on() {
+        let shared = shared(100, 1 << 20);
+        shared.push(behind(1)).unwrap();
+        std::thread::park_timeout(Duration::from_millis(30));
+        let (mut taken, mut flush_at) = (Vec::new(), None);
+        // The thread was busy meanwhile; the group is late already.
+        let start = Instant::now();
+        shared.take(&mut taken, Load::default(), &mut flush_at, None);
+        assert!(start.elapsed() < Duration::from_millis(15), "{:?}", start.elapsed());
+        // Somebody who waits takes it along, and does not put it off.
+        let mut flush_at = None;
+        shared.push(behind(1)).unwrap();
+        shared.push(get()).unwrap();
+        shared.take(&mut taken, Load::default(), &mut flush_at, None);
+        assert!(flush_at.is_some());
     }
 
     #[test]

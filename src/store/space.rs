@@ -5,11 +5,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::files::{BLOBS_NAME, LOG_NAME, private};
+
 /// Size of the reserve file. Reopening the store after the disk was full needs some room; the
 /// reserve gives it without waiting for an operator.
 pub(super) const RESERVE_BYTES: u64 = 4 << 20;
 
-const RESERVE_NAME: &str = "reserve";
+pub(super) const RESERVE_NAME: &str = "reserve";
 
 /// The file system under the store.
 #[derive(Debug)]
@@ -33,7 +35,7 @@ impl Space {
         if needed == 0 {
             return None;
         }
-        let free = match self.free_bytes() {
+        let free = match free_bytes(&self.directory) {
             Ok(free) => free,
             Err(error) => {
                 tracing::warn!(directory = %self.directory.display(), %error, "free space unknown");
@@ -56,12 +58,6 @@ impl Space {
         self.free_bytes_min > 0 && written as u64 > self.free_bytes_min / 16
     }
 
-    /// Bytes an ordinary user may still write.
-    fn free_bytes(&self) -> io::Result<u64> {
-        let file_system = rustix::fs::statvfs(&self.directory)?;
-        Ok(file_system.f_bavail.saturating_mul(file_system.f_frsize))
-    }
-
     /// Makes the reserve if it is not there. Without it the store works as well, until the disk
     /// is full.
     pub(super) fn take_reserve(&mut self) {
@@ -77,14 +73,22 @@ impl Space {
         }
     }
 
-    /// Gives the reserve back to the file system.
-    pub(super) fn release_reserve(&mut self) {
+    /// The room that is needed before writes are taken again after the disk was full.
+    pub(super) fn needed_bytes(&self) -> u64 {
+        self.free_bytes_min.saturating_add(RESERVE_BYTES)
+    }
+
+    /// Gives the reserve back to the file system. True: there was one.
+    pub(super) fn release_reserve(&mut self) -> bool {
         self.is_released = true;
         match fs::remove_file(self.reserve_path()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(directory = %self.directory.display(), %error, "reserve stays");
+            Ok(()) => true,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    tracing::warn!(directory = %self.directory.display(), %error, "reserve stays");
+                }
+                false
             }
-            _ => {}
         }
     }
 
@@ -93,9 +97,20 @@ impl Space {
     }
 }
 
+/// Bytes an ordinary user may still write to the file system of `directory`.
+pub(super) fn free_bytes(directory: &Path) -> io::Result<u64> {
+    let file_system = rustix::fs::statvfs(directory)?;
+    Ok(file_system.f_bavail.saturating_mul(file_system.f_frsize))
+}
+
+/// Whether the operating system said that there is no room.
+pub(super) fn is_no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Really written, not sparse: only then does it hold room.
 fn write_zeros(path: &Path) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut file = private().write(true).create_new(true).open(path)?;
     let zeros = vec![0; 64 << 10];
     let mut left = RESERVE_BYTES;
     while left > 0 {
@@ -125,9 +140,9 @@ impl Disk {
     /// Opens the files of a store that sled has made, and syncs their making.
     pub(super) fn open(directory: &Path) -> io::Result<Self> {
         let disk = Self {
-            log: OpenOptions::new().read(true).write(true).open(directory.join("db"))?,
+            log: OpenOptions::new().read(true).write(true).open(directory.join(LOG_NAME))?,
             directory: File::open(directory)?,
-            blobs: directory.join("blobs"),
+            blobs: directory.join(BLOBS_NAME),
             blobs_synced: None,
         };
         rustix::fs::syncfs(&disk.directory)?;

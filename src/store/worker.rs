@@ -1,12 +1,15 @@
 //! The store's thread: takes all that waits, applies it as one group, flushes, answers.
 
+use std::collections::HashMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::ledger::KEPT;
 use super::opening::{Opened, Place, contained};
+use super::pace::Pace;
 use super::queue::{Command, Got, Load, Scanned, Shared, Written};
 use super::space::Space;
 use super::{Batch, StoreError, StoreOptions, StoreState, Tree};
@@ -83,6 +86,7 @@ struct Worker<'a> {
     /// What is finished and not yet told to the queue.
     done: Load,
     flush_at: Option<Instant>,
+    pace: Pace,
     check_at: Instant,
     /// Written since the last look at the room left.
     unchecked_bytes: usize,
@@ -96,8 +100,8 @@ impl<'a> Worker<'a> {
         shared: &'a Shared,
     ) -> Result<Self, StoreError> {
         let place = Place::claim(directory, options.cache_bytes)?;
-        let opened = place.open()?;
-        let space = Space::new(&place.directory, options.free_bytes_min);
+        let mut space = Space::new(&place.directory, options.free_bytes_min);
+        let opened = place.open_first(&mut space)?;
         let mut worker = Self {
             shared,
             place,
@@ -109,6 +113,7 @@ impl<'a> Worker<'a> {
             kept_load: Load::default(),
             done: Load::default(),
             flush_at: None,
+            pace: Pace::new(Duration::from_millis(options.flush_ms)),
             check_at: Instant::now(),
             unchecked_bytes: 0,
             trouble: None,
@@ -126,6 +131,7 @@ impl<'a> Worker<'a> {
             if Instant::now() >= self.check_at || self.space.is_used_up(self.unchecked_bytes) {
                 self.check();
             }
+            let begun = Instant::now();
             for command in commands.drain(..) {
                 self.obey(command);
             }
@@ -137,6 +143,8 @@ impl<'a> Worker<'a> {
                 self.flush_at.is_some_and(|at| at <= now) || self.shared.is_pressed(self.kept_load);
             if !self.waiters.is_empty() || due || closed {
                 self.commit();
+                self.pace.note(begun.elapsed());
+                self.shared.set_interval(self.pace.interval());
             } else {
                 self.apply();
             }
@@ -192,8 +200,8 @@ impl<'a> Worker<'a> {
         }
         let group = std::mem::take(&mut self.group);
         self.unchecked_bytes = self.unchecked_bytes.saturating_add(group.bytes);
-        let Some(opened) = &self.opened else { return };
-        if let Err(reason) = attempt(|| group.apply(opened)) {
+        let Some(opened) = &mut self.opened else { return };
+        if let Err(reason) = group.apply(opened) {
             self.break_down(&reason);
         }
     }
@@ -208,19 +216,30 @@ impl<'a> Worker<'a> {
         if self.kept.is_empty() && self.waiters.is_empty() {
             return;
         }
-        match self.flush() {
-            Ok(()) => self.settle(),
-            Err(reason) => self.break_down(&reason),
+        let is_durable = !self.waiters.is_empty();
+        let flushed = self.flush().and_then(|()| {
+            self.settle();
+            // Those who waited have their answer: the ledger may be late, never early.
+            match &self.opened {
+                Some(opened) if is_durable => {
+                    opened.ledger.sync().map_err(|error| error.to_string())
+                }
+                _ => Ok(()),
+            }
+        });
+        if let Err(reason) = flushed {
+            self.break_down(&reason);
         }
     }
 
     fn flush(&mut self) -> Result<(), String> {
         let Some(opened) = &mut self.opened else { return Err("it is not open".to_owned()) };
         attempt(|| opened.flush())?;
-        if !self.waiters.is_empty() {
+        let is_durable = !self.waiters.is_empty();
+        if is_durable {
             opened.disk.sync().map_err(|error| error.to_string())?;
         }
-        Ok(())
+        opened.ledger.promise(opened.holding, is_durable).map_err(|error| error.to_string())
     }
 
     /// Everything is where it was promised to be.
@@ -303,17 +322,17 @@ impl<'a> Worker<'a> {
     }
 
     /// Gives the engine once more what was accepted before it failed.
-    fn repeat(&self) -> Result<(), String> {
-        let Some(opened) = &self.opened else { return Err("it is not open".to_owned()) };
+    fn repeat(&mut self) -> Result<(), String> {
+        let Some(opened) = &mut self.opened else { return Err("it is not open".to_owned()) };
         let mut group = Group::default();
         for batch in &self.kept {
             group.add(batch);
             if group.is_large() {
                 let full = std::mem::take(&mut group);
-                attempt(|| full.apply(opened))?;
+                full.apply(opened)?;
             }
         }
-        attempt(|| group.apply(opened))
+        group.apply(opened)
     }
 
     fn get(&self, tree: Tree, key: &[u8]) -> Got {
@@ -373,6 +392,8 @@ fn attempt<T>(step: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
 struct Group {
     trees: [sled::Batch; Tree::ALL.len()],
     touched: [bool; Tree::ALL.len()],
+    /// Rows of the trees that are counted, and whether they are there afterwards.
+    counted: [HashMap<Box<[u8]>, bool>; KEPT.len()],
     changes: usize,
     bytes: usize,
 }
@@ -386,6 +407,9 @@ impl Group {
                 None => tree.remove(change.key),
             }
             self.touched[change.tree as usize] = true;
+            if let Some(place) = KEPT.iter().position(|kept| *kept == change.tree) {
+                self.counted[place].insert(change.key.into(), change.value.is_some());
+            }
         }
         self.changes += batch.len();
         self.bytes += batch.bytes();
@@ -399,12 +423,34 @@ impl Group {
         self.changes >= GROUP_CHANGES_MAX || self.bytes >= GROUP_BYTES_MAX
     }
 
-    fn apply(self, opened: &Opened) -> sled::Result<()> {
-        for ((tree, batch), touched) in Tree::ALL.into_iter().zip(self.trees).zip(self.touched) {
-            if touched {
-                opened.tree(tree).apply_batch(batch)?;
+    fn apply(self, opened: &mut Opened) -> Result<(), String> {
+        let rows = attempt(|| self.rows_after(opened))?;
+        opened.ledger.lower(rows).map_err(|error| error.to_string())?;
+        attempt(|| {
+            for ((tree, batch), touched) in Tree::ALL.into_iter().zip(self.trees).zip(self.touched)
+            {
+                if touched {
+                    opened.tree(tree).apply_batch(batch)?;
+                }
+            }
+            Ok(())
+        })?;
+        opened.holding.rows = rows;
+        Ok(())
+    }
+
+    /// How many rows the counted trees will have.
+    fn rows_after(&self, opened: &Opened) -> sled::Result<[u64; KEPT.len()]> {
+        let mut rows = opened.holding.rows;
+        for ((tree, counted), rows) in KEPT.into_iter().zip(&self.counted).zip(&mut rows) {
+            for (key, is_there) in counted {
+                match (opened.tree(tree).contains_key(key)?, *is_there) {
+                    (false, true) => *rows += 1,
+                    (true, false) => *rows = rows.saturating_sub(1),
+                    _ => {}
+                }
             }
         }
-        Ok(())
+        Ok(rows)
     }
 }

@@ -4,7 +4,7 @@
 //! a window and journaled without being touched again. So the chunk's size line and its closing
 //! CRLF are part of the frame. The size has eight digits, leading zeros included (RFC 9112 section
 //! 7.1 allows any number): it is filled in when the event's length is known. For the rare HTTP/1.0
-//! client, [`event_of`] gives the event without its chunk.
+//! client.
 
 use super::ids::EventId;
 use crate::http::sse;
@@ -40,7 +40,8 @@ pub fn comment(text: &str) -> Vec<u8> {
 }
 
 /// The SSE event inside a frame, without its chunk.
-pub fn event_of(frame: &[u8]) -> &[u8] {
+#[cfg(test)]
+pub(super) fn event_of(frame: &[u8]) -> &[u8] {
     let start = frame.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     frame.get(start..frame.len().saturating_sub(END.len())).unwrap_or_default()
 }

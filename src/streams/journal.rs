@@ -139,9 +139,9 @@ impl Journal {
         Self { sequence, core, pending: Vec::new(), declared: 0, written_ms: 0, left_out: 0 }
     }
 
-    /// Entries left out because nobody took the chunks.
-    pub(super) fn left_out(&self) -> u64 {
-        self.left_out
+    /// Entries left out since this was asked last, because nobody took the chunks.
+    pub(super) fn take_left_out(&mut self) -> u64 {
+        std::mem::take(&mut self.left_out)
     }
 
     /// Appends a change, with the stream's declaration where this chunk has none yet.
@@ -446,7 +446,7 @@ mod tests {
             let change = Change::Publish { position, at_ms: 0, frame: &frame };
             journal.append(&mut place, &declaration(1), &change);
         }
-        assert_eq!(journal.left_out(), 13);
+        assert_eq!((journal.take_left_out(), journal.take_left_out()), (13, 0));
         assert!(journal.seal(0).unwrap().bytes.len() <= PENDING_BYTES_MAX);
     }
 

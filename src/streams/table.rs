@@ -320,9 +320,9 @@ impl StreamTable {
         self.retained_bytes
     }
 
-    /// Journal entries left out because no chunk was taken for too long.
-    pub fn journal_left_out(&self) -> u64 {
-        self.journal.left_out()
+    /// Journal entries left out since this was asked last, because no chunk was taken for too long.
+    pub fn take_journal_left_out(&mut self) -> u64 {
+        self.journal.take_left_out()
     }
 
     pub(super) fn insert(&mut self, id: StreamId, stream: Stream) {

@@ -28,9 +28,10 @@ pub struct CoreMetrics {
     pub connections_open: Gauge,
     /// HTTP requests read, whatever came of them.
     pub http_requests: Counter,
-    /// Bytes read from clients.
+    /// Bytes read from clients, as they are without TLS.
     pub received_bytes: Counter,
-    /// Bytes written to clients.
+    /// Bytes of answers written to clients, as they are without TLS; what goes out on an event
+    /// stream after its head is not among them.
     pub sent_bytes: Counter,
     /// Connections closed at once because the core carried as many as it may.
     pub connections_refused: Counter,
@@ -40,12 +41,14 @@ pub struct CoreMetrics {
     pub requests_malformed: Counter,
     /// Messages another core had no room for.
     pub messages_undelivered: Counter,
+    /// Changes of streams that were left out of the journal, so that a restart will not find them.
+    pub journal_left_out: Counter,
     /// Messages handed to another core.
     pub cross_core_hops: Counter,
 }
 
 impl CoreMetrics {
-    /// Counts one request.
+    /// Counts one request, with the time from its dispatch to its answer.
     #[inline]
     pub fn request(&self, method: MethodLabel, outcome: OutcomeLabel, elapsed: Duration) {
         self.requests[method as usize][outcome as usize].increment();

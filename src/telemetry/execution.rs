@@ -21,11 +21,6 @@ impl ExecutionId {
         self.0.hyphenated().encode_lower(&mut text);
         out.extend_from_slice(&text);
     }
-
-    /// Its sixteen bytes, in the order of time.
-    pub fn as_bytes(&self) -> &[u8; 16] {
-        self.0.as_bytes()
-    }
 }
 
 impl fmt::Display for ExecutionId {

@@ -90,7 +90,8 @@ impl MethodLabel {
 }
 
 label! {
-    /// How a request ended.
+    /// How a request ended. What was refused before its method was run, and what ended by a panic,
+    /// has counters of its own.
     OutcomeLabel {
         /// With a result.
         Ok = "ok",
@@ -98,12 +99,8 @@ label! {
         Error = "error",
         /// With a tool result that is marked as an error.
         ToolError = "tool_error",
-        /// Before it was looked at: credentials, origin, limits, framing.
-        Refused = "refused",
         /// By the client's wish.
         Cancelled = "cancelled",
-        /// By a panic that was contained.
-        Panicked = "panicked",
     }
 }
 

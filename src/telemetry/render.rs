@@ -128,7 +128,7 @@ impl Page<'_, '_> {
                 }
             }
         }
-        let help = "Time from a request's last byte to its answer, by method";
+        let help = "Time from a request's dispatch to its answer, by method";
         let name = "request_duration";
         let mut family = self.begin(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
         for &method in MethodLabel::ALL {
@@ -185,10 +185,18 @@ impl Page<'_, '_> {
         self.summed("http_requests", "HTTP requests read", None, |core| {
             core.http_requests.value()
         })?;
-        self.summed("received", "Bytes read from clients", bytes, |core| {
+        self.summed("received", "Bytes read from clients, without TLS", bytes, |core| {
             core.received_bytes.value()
         })?;
-        self.summed("sent", "Bytes written to clients", bytes, |core| core.sent_bytes.value())?;
+        self.summed(
+            "sent",
+            "Bytes of answers to clients, without TLS and without event streams",
+            bytes,
+            |core| core.sent_bytes.value(),
+        )?;
+        let help =
+            "Changes of streams a restart will not find: the store was too slow to take them";
+        self.summed("journal_left_out", help, None, |core| core.journal_left_out.value())?;
         self.summed("cross_core_hops", "Messages handed to another core", None, |core| {
             core.cross_core_hops.value()
         })?;
@@ -273,8 +281,8 @@ fn counter(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
 fn histogram(encoder: &mut MetricEncoder<'_>, total: &LatencyTotal) -> fmt::Result {
     let seconds = |microseconds: u64| microseconds as f64 / 1e6;
     let bounds = LATENCY_BOUNDS_MICROSECONDS.iter().map(|&bound| seconds(bound));
-    let buckets: Vec<(f64, u64)> =
-        bounds.chain([f64::MAX]).zip(total.buckets.iter().copied()).collect();
+    // The encoder adds the bucket without a bound.
+    let buckets: Vec<(f64, u64)> = bounds.zip(total.buckets.iter().copied()).collect();
     let sum = seconds(total.sum_microseconds);
     encoder.encode_histogram::<NoLabelSet>(sum, total.count(), &buckets, None)
 }

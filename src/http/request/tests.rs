@@ -91,19 +91,14 @@ fn reads_a_typical_request() {
     assert_eq!(request.header(Known::Authorization), None);
     assert!(request.repeated(Known::Accept) && !request.repeated(Known::Host));
     assert_eq!(request.header_values(Known::Accept).count(), 2);
-    assert_eq!(request.header_values(Known::Cookie).count(), 0);
+    assert_eq!(request.header_values(Known::Origin).count(), 0);
     assert!(request.accepts().json && request.accepts().event_stream);
     assert_eq!(request.headers().nth(3), Some(("x-other", &b"a b"[..])));
     assert_eq!(request.headers().count(), 7);
     assert!(request.keep_alive() && !request.is_http_10());
     assert_eq!(request.body(), b"{}");
-    let head = request.to_head();
     reader.consume();
     assert!(reader.is_idle());
-    reader.release_memory();
-    assert_eq!(reader.buffer().capacity(), 0);
-    assert_eq!(head.view().header(Known::McpSessionId), Some(&b"1-abc"[..]));
-    assert_eq!(head.view().body(), b"");
 }
 
 #[test]
@@ -446,6 +441,5 @@ fn a_buffer_that_was_emptied_against_the_rules_harms_nobody() {
         reader.poll().ok();
         assert_eq!(reader.request().body(), b"");
         reader.consume();
-        reader.release_memory();
     }
 }
