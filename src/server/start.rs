@@ -291,46 +291,67 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Takes the service manager's sockets where it passed some, else binds.
+    /// Takes the service manager's sockets where it passed some, else binds. The clients' port comes
+    /// first: it is the one that is most likely taken.
     fn bind(settings: &Settings, cores: usize) -> Result<Self, StartError> {
-        let listen = &settings.listen;
         let mut inherited = BoundListener::inherited().map_err(StartError::Listen)?;
-        let admin_inherited = inherited.iter().position(|(name, _)| name == ADMIN_DESCRIPTOR_NAME);
-        let mut admin = Vec::new();
-        let admin_is_inherited = admin_inherited.is_some();
-        if let Some(at) = admin_inherited {
-            admin.push(inherited.remove(at).1);
-        } else {
-            let socket = ListenAddress::Unix(settings.admin_socket());
-            admin.push(BoundListener::bind(&socket, listen.backlog).map_err(StartError::Listen)?);
-        }
-        if let Some(address) = listen.admin_address {
-            BoundListener::check_free(address).map_err(StartError::Listen)?;
-            let address = ListenAddress::Tcp(address);
-            admin.push(BoundListener::bind(&address, listen.backlog).map_err(StartError::Listen)?);
-        }
-        let (first, inherited) = if let Some((_, listener)) = inherited.into_iter().next() {
-            (listener, true)
-        } else {
-            BoundListener::check_free(listen.runtime).map_err(StartError::Listen)?;
-            let address = ListenAddress::Tcp(listen.runtime);
-            (BoundListener::bind(&address, listen.backlog).map_err(StartError::Listen)?, false)
-        };
-        let ListenAddress::Tcp(runtime_address) = first.local_address() else {
+        let admin_at = inherited.iter().position(|(name, _)| name == ADMIN_DESCRIPTOR_NAME);
+        let admin = admin_at.map(|at| inherited.remove(at).1);
+        let runtime = inherited.into_iter().next().map(|(_, listener)| listener);
+        let admin_inherited = admin.is_some();
+        let runtime = Self::runtime(settings, runtime, cores).map_err(StartError::Listen)?;
+        let admin = Self::admin(settings, admin).map_err(StartError::Listen)?;
+        let Some(ListenAddress::Tcp(runtime_address)) =
+            runtime.first().map(BoundListener::local_address)
+        else {
             let error = io::Error::other("the inherited runtime socket is not a TCP socket");
             return Err(StartError::Listen(error));
         };
-        let mut runtime = vec![first];
-        for _ in 1..cores {
-            let another = if inherited {
-                runtime.first().map(BoundListener::duplicate)
-            } else {
-                let address = ListenAddress::Tcp(runtime_address);
-                Some(BoundListener::bind(&address, listen.backlog))
-            };
-            runtime.extend(another.transpose().map_err(StartError::Listen)?);
+        Ok(Self { runtime, runtime_address, admin, admin_inherited })
+    }
+
+    /// One listener for each core: its own where this process binds, the same one where the service
+    /// manager did.
+    fn runtime(
+        settings: &Settings,
+        inherited: Option<BoundListener>,
+        cores: usize,
+    ) -> io::Result<Vec<BoundListener>> {
+        let backlog = settings.listen.backlog;
+        let mut listeners = Vec::with_capacity(cores);
+        if let Some(first) = inherited {
+            for _ in 1..cores {
+                listeners.push(first.duplicate()?);
+            }
+            listeners.push(first);
+            return Ok(listeners);
         }
-        Ok(Self { runtime, runtime_address, admin, admin_inherited: admin_is_inherited })
+        BoundListener::check_free(settings.listen.runtime)?;
+        let first = BoundListener::bind(&ListenAddress::Tcp(settings.listen.runtime), backlog)?;
+        // The port is the real one now, even where 0 was asked for.
+        let address = first.local_address();
+        listeners.push(first);
+        for _ in 1..cores {
+            listeners.push(BoundListener::bind(&address, backlog)?);
+        }
+        Ok(listeners)
+    }
+
+    fn admin(
+        settings: &Settings,
+        inherited: Option<BoundListener>,
+    ) -> io::Result<Vec<BoundListener>> {
+        let backlog = settings.listen.backlog;
+        let socket = match inherited {
+            Some(listener) => listener,
+            None => BoundListener::bind(&ListenAddress::Unix(settings.admin_socket()), backlog)?,
+        };
+        let mut listeners = vec![socket];
+        if let Some(address) = settings.listen.admin_address {
+            BoundListener::check_free(address)?;
+            listeners.push(BoundListener::bind(&ListenAddress::Tcp(address), backlog)?);
+        }
+        Ok(listeners)
     }
 }
 
