@@ -16,7 +16,9 @@ use super::{
     core::Core,
     event_stream::{self, EventStream, Wire},
     memory::Memory,
-    pipeline, respond,
+    pipeline,
+    refusal::Refusal,
+    respond::{self, Echo},
 };
 use crate::{
     http::{self, HttpError, Limits, Progress, RequestReader},
@@ -139,6 +141,10 @@ async fn requests(core: Rc<Core>, plane: Plane, mut wire: Wire) {
                     Read::More => {}
                     Read::End => return close(wire, out, &core).await,
                     Read::TooSlow => return refuse(&core, &HttpError::TimedOut, wire).await,
+                    Read::TooMuch => {
+                        respond::refuse(&core, &mut out, &Echo::default(), &Refusal::Busy);
+                        return linger(&core, wire, out).await;
+                    }
                 }
             }
             Err(error) => {
@@ -204,6 +210,8 @@ enum Read {
     More,
     End,
     TooSlow,
+    /// The core holds as many bytes of unfinished bodies as it may.
+    TooMuch,
 }
 
 /// Reads once.
@@ -225,7 +233,7 @@ async fn read(
     }
     let received = requests.buffer().len();
     if phase == Phase::Body && !waiting.held.set(received) {
-        return Read::TooSlow;
+        return Read::TooMuch;
     }
     wire.deadline.set(waiting.within(core, phase, received));
     let read = wire.reader.read(requests.buffer(), &wire.deadline);

@@ -35,7 +35,7 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
     let Admission { core, view, caller, echo, out, .. } = admission;
     let initializes = initializes(&incoming);
     if session.is_none() && !initializes {
-        require_no_session(core, &view)?;
+        allow_without_session(core, &view)?;
     }
     let asking = Asking {
         core,
@@ -94,7 +94,7 @@ fn initializes(incoming: &Incoming<'_>) -> bool {
     }
 }
 
-fn require_no_session(core: &Core, view: &crate::catalog::View) -> Result<(), Refusal> {
+fn allow_without_session(core: &Core, view: &crate::catalog::View) -> Result<(), Refusal> {
     let by_default = core.shared.settings.runtime.mcp.sse.require_session;
     if view.require_session.unwrap_or(by_default) { Err(Refusal::SessionRequired) } else { Ok(()) }
 }
@@ -155,7 +155,7 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
     let outlet = core.outlets.open(Purpose::Standing);
     outlet.set_listener(caller);
     let Some(session) = session else {
-        require_no_session(core, &view)?;
+        allow_without_session(core, &view)?;
         greet(core, &outlet, None);
         respond::stream_head(core, out, echo, None);
         let keep_alive = echo.keep_alive;
