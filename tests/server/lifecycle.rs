@@ -180,7 +180,9 @@ fn what_is_private_is_for_its_owner_only() {
 fn a_reader_that_falls_behind_is_dropped_and_loses_nothing() {
     let server = Setup::new()
         .set("runtime.mcp.sse.outlet_bytes_max", 4096)
+        // The window holds all there is, however much the kernel buffers for the reader.
         .set("runtime.mcp.sse.window_events_max", 100_000)
+        .set("runtime.mcp.sse.window_bytes_max", 64_000_000)
         .set("http.write_timeout_ms", 1000)
         .start();
     let client = Client::open(&server);
