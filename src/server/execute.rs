@@ -254,6 +254,7 @@ fn invoke(
             };
             let call = RestCall {
                 core: core.clone(),
+                view: asking.view.clone(),
                 tool: invocation.tool.clone(),
                 request: request.build(&arguments),
                 registration,
@@ -297,6 +298,7 @@ impl BuiltinCall {
 /// A call of an HTTP API, with all it needs.
 struct RestCall {
     core: Rc<Core>,
+    view: Arc<View>,
     tool: Arc<CompiledTool>,
     request: OutgoingRequest,
     registration: Option<Registration>,
@@ -329,6 +331,15 @@ impl RestCall {
         let outcome =
             called.unwrap_or_else(|error| ToolOutcome::Failure { text: error.to_string() });
         let outcome = if self.tool.has_output_schema { outcome.structured() } else { outcome };
+        tracing::debug!(
+            %execution_id,
+            tenant = self.view.tenant.as_str(),
+            client_application = self.view.client_application.as_str(),
+            tool = self.tool.name.as_str(),
+            failed = matches!(outcome, ToolOutcome::Failure { .. }),
+            microseconds = self.started.elapsed().as_micros() as u64,
+            "tool called"
+        );
         Answered::Reply(shaped(core, &outcome, self.revision, self.id, self.started))
     }
 }
