@@ -64,6 +64,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         "STREAMS",
     ];
     output::table(&header, &rows);
-    output::remark(format_args!("{} of {} sessions.", rows.len(), listed.total));
+    let not_listed = listed.total.saturating_sub(rows.len() as u64);
+    if not_listed == 0 {
+        output::remark(format_args!("{} sessions.", rows.len()));
+    } else {
+        output::remark(format_args!(
+            "{} of {} sessions. The others are over --limit, or idle and in the store only until \
+             their clients come back.",
+            rows.len(),
+            listed.total
+        ));
+    }
     Ok(())
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
+    appliance::newest,
     connection::Answer,
     core::Core,
     health,
@@ -56,7 +57,7 @@ impl From<ChangeError> for Trouble {
 
 impl From<WorkError> for Trouble {
     fn from(error: WorkError) -> Self {
-        Self::new(503, format!("the change was not made: {error}"))
+        Self::new(503, format!("nothing was done: {error}; try again"))
     }
 }
 
@@ -85,7 +86,7 @@ async fn json_answer(core: &Rc<Core>, request: &RequestView<'_>) -> Result<Value
     let segments: Vec<&str> = request.path().trim_matches('/').split('/').collect();
     match (request.method(), segments.as_slice()) {
         (Method::Get, ["status"]) => Ok(status(core)),
-        (Method::Get, ["sessions"]) => Ok(sessions(core, request.query())),
+        (Method::Get, ["sessions"]) => sessions(core, request.query()).await,
         (Method::Get, ["keys"]) => Ok(keys(core)),
         (Method::Post, ["keys"]) => create_key(core, request.body()).await,
         (Method::Post, ["keys", id, "revoke"]) => revoke_key(core, id).await,
@@ -137,37 +138,36 @@ fn status(core: &Core) -> Value {
     })
 }
 
-fn sessions(core: &Core, query: Option<&str>) -> Value {
+async fn sessions(core: &Core, query: Option<&str>) -> Result<Value, Trouble> {
     let asked = http::query_pairs(query.unwrap_or_default())
         .find(|(name, _)| name == "limit")
         .and_then(|(_, value)| value.parse().ok());
     let limit = asked.unwrap_or(100).min(LISTED_MAX);
-    let now_ms = core.clock.now_ms();
-    let mut listed: Vec<Arc<Session>> = Vec::new();
-    core.shared.sessions.for_each(|session| {
-        if listed.len() < limit {
-            listed.push(session.clone());
-        }
-    });
-    listed.sort_by_key(|session| std::cmp::Reverse(session.seen_ms()));
-    let listed: Vec<Value> = listed
-        .iter()
-        .map(|session| {
-            let client = session.client();
-            json!({
-                "session": session.key().to_string(),
-                "tenant": session.tenant(),
-                "client_application": session.client_application(),
-                "caller": session.caller(),
-                "revision": session.revision().text(),
-                "client": format!("{} {}", client.name, client.version),
-                "created": time::text_of_ms(session.created_ms()),
-                "idle_seconds": now_ms.saturating_sub(session.seen_ms()) / 1000,
-                "streams": session.streams().len(),
-            })
+    let (shared, now_ms) = (core.shared.clone(), core.clock.now_ms());
+    let listed = core
+        .shared
+        .workers
+        .run(move || {
+            let (newest, _) = newest(&shared.sessions, limit, |_| true);
+            newest.iter().map(|session| listed_session(session, now_ms)).collect::<Vec<_>>()
         })
-        .collect();
-    json!({ "sessions": listed, "total": core.shared.sessions.total() })
+        .await?;
+    Ok(json!({ "sessions": listed, "total": core.shared.sessions.total() }))
+}
+
+fn listed_session(session: &Session, now_ms: u64) -> Value {
+    let client = session.client();
+    json!({
+        "session": session.key().to_string(),
+        "tenant": session.tenant(),
+        "client_application": session.client_application(),
+        "caller": session.caller(),
+        "revision": session.revision().text(),
+        "client": format!("{} {}", client.name, client.version),
+        "created": time::text_of_ms(session.created_ms()),
+        "idle_seconds": now_ms.saturating_sub(session.seen_ms()) / 1000,
+        "streams": session.streams().len(),
+    })
 }
 
 fn keys(core: &Core) -> Value {

@@ -98,7 +98,7 @@ impl Core {
         })
     }
 
-    /// The catalog and keys as last published. Costs one relaxed load when nothing changed.
+    /// The catalog and keys as last published. Costs one atomic load when nothing changed.
     pub(crate) fn published(&self) -> Rc<Published> {
         if self.published.borrow().version != self.shared.published_version() {
             *self.published.borrow_mut() = Rc::new(self.shared.published());

@@ -1,7 +1,7 @@
 //! Catalog and keys as the cores see them, and the one way they change.
 //!
 //! A change is judged whole, written to the store, then published: cores notice a new version by
-//! one relaxed load. A change that is wrong, or that the store cannot keep, publishes nothing.
+//! one atomic load. A change that is wrong, or that the store cannot keep, publishes nothing.
 //! Everything here blocks and runs on a worker, never on a core.
 
 use std::sync::{
