@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     output::table(&header, &rows);
     let not_listed = listed.total.saturating_sub(rows.len() as u64);
     if not_listed == 0 {
-        output::remark(format_args!("{} sessions.", rows.len()));
+        output::remark(format_args!("{0} of {0} sessions.", rows.len()));
     } else {
         output::remark(format_args!(
             "{} of {} sessions. The others are over --limit, or idle and in the store only until \

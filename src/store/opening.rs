@@ -23,6 +23,8 @@ use super::mark::{self, Mark};
 use super::space::{Disk, Space, free_bytes, is_no_room};
 use super::{FORMAT, StoreError, Tree, copies};
 
+/// sled's parameters: written once, at the first opening, in two steps and without a sync.
+const PARAMETERS_NAME: &str = "conf";
 /// States the format for whoever looks before opening.
 pub(super) const FORMAT_NAME: &str = "format";
 const FORMAT_WORDS: &str = "ringway store ";
@@ -150,6 +152,9 @@ impl Place {
         for leftover in self.snapshots(|name| name.ends_with(UNFINISHED_SUFFIX)).map_err(fail)? {
             tracing::warn!(path = %leftover.display(), "removing an unfinished snapshot");
             fs::remove_file(&leftover).map_err(fail)?;
+        }
+        if !self.is_known {
+            remove_torn_parameters(&self.directory).map_err(fail)?;
         }
         // Made before sled does: it makes them as the umask says.
         make_private_directory(&self.directory.join(BLOBS_NAME)).map_err(fail)?;
@@ -368,6 +373,21 @@ impl Place {
 }
 
 /// How far into the log the newest of these snapshots reaches; it stands in the name.
+/// A first start that was killed between sled's two writes leaves parameters without their checksum,
+/// which sled takes for damage for ever. They hold no data, and sled writes them again. Only for a
+/// store that no start has finished making.
+fn remove_torn_parameters(directory: &Path) -> io::Result<()> {
+    let path = directory.join(PARAMETERS_NAME);
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        read => read?,
+    };
+    let is_whole = bytes
+        .split_last_chunk::<4>()
+        .is_some_and(|(text, checksum)| crc32fast::hash(text) == u32::from_le_bytes(*checksum));
+    if is_whole { Ok(()) } else { fs::remove_file(path) }
+}
+
 fn newest(snapshots: &[PathBuf]) -> Option<u64> {
     snapshots
         .iter()

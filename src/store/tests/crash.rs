@@ -258,6 +258,24 @@ fn a_start_that_was_killed_does_not_hinder_the_next() {
     }
 }
 
+#[test]
+fn a_first_start_that_was_killed_while_it_wrote_its_parameters_can_be_repeated() {
+    let made = tempfile::tempdir().unwrap();
+    open(made.path()).stop().unwrap();
+    let whole = fs::read(made.path().join("conf")).unwrap();
+    for length in 0..whole.len() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("conf"), &whole[..length]).unwrap();
+        if length % 7 == 0 || length + 8 > whole.len() {
+            open(directory.path()).stop().unwrap();
+        }
+    }
+    // Of a finished store they are left alone: their damage is told.
+    fs::write(made.path().join("conf"), &whole[..whole.len() - 4]).unwrap();
+    assert!(Store::open(made.path(), options()).is_err());
+    assert_eq!(fs::read(made.path().join("conf")).unwrap(), &whole[..whole.len() - 4]);
+}
+
 /// Prints what a write costs that somebody waits for.
 #[test]
 #[ignore = "measures"]
