@@ -9,6 +9,7 @@ use crate::mapping::{OutgoingRequest, ResponsePlan};
 use crate::rt::ConnectError;
 
 use super::content::ContentError;
+use super::correlation::Forwarded;
 use super::error::{CallError, Unreachable};
 use super::exchange::{Broken, Budget};
 use super::failure::Asked;
@@ -21,7 +22,7 @@ pub(crate) struct Call<'a> {
     pub(crate) response: &'a ResponsePlan,
     pub(crate) request: &'a OutgoingRequest,
     pub(crate) method: Method,
-    pub(crate) correlation_id: Option<&'a str>,
+    pub(crate) forwarded: Forwarded<'a>,
     pub(crate) budget: Budget,
     /// Names the connection's host in the pool.
     pub(crate) host_name: &'a str,
@@ -65,7 +66,7 @@ impl<'a> Call<'a> {
             target,
             connection_headers: &self.connection.headers,
             mapped_headers: &self.request.headers,
-            correlation_id: self.correlation_id,
+            forwarded: &self.forwarded,
             content_type: self.request.content_type.as_deref(),
             body: self.request.body.as_deref(),
         }

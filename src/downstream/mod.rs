@@ -8,6 +8,7 @@
 //! exchange  a request and its answer over one connection
 //! answer    from an answer to an outcome: content (its codings), media (its kind),
 //!           failure (its refusals in words), credentials (which never get into either)
+//! correlation  which ids of a call the API is told
 //! egress    addresses that are out of bounds
 //! error     why there was no usable answer
 //! builtin   the appliance's own tools
@@ -30,6 +31,7 @@ mod answer;
 mod builtin;
 mod call;
 mod content;
+mod correlation;
 mod credentials;
 mod egress;
 mod error;
@@ -45,4 +47,4 @@ mod tests;
 pub use builtin::{Appliance, LISTED_MAX, Scope, run_builtin};
 pub use content::ContentError;
 pub use error::{Awaited, Blame, CallError, Unreachable};
-pub use rest::{CallEnvironment, RestCaller};
+pub use rest::{CallEnvironment, Called, RestCaller};

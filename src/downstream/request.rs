@@ -10,6 +10,7 @@ use crate::catalog::Secret;
 use crate::http::{BodyLength, HeadRefused, is_framing, write_request_head};
 
 use super::content::ACCEPT_ENCODING;
+use super::correlation::Forwarded;
 
 /// What this product calls itself.
 const USER_AGENT: &str = concat!("ringway/", env!("CARGO_PKG_VERSION"));
@@ -23,7 +24,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) target: &'a str,
     pub(crate) connection_headers: &'a [(Box<str>, Secret)],
     pub(crate) mapped_headers: &'a [(String, String)],
-    pub(crate) correlation_id: Option<&'a str>,
+    pub(crate) forwarded: &'a Forwarded<'a>,
     pub(crate) content_type: Option<&'a str>,
     pub(crate) body: Option<&'a [u8]>,
 }
@@ -54,9 +55,9 @@ impl Outgoing<'_> {
             ("Accept-Encoding", Some(ACCEPT_ENCODING)),
             ("User-Agent", Some(USER_AGENT)),
             ("Content-Type", self.content_type.filter(|_| self.body.is_some())),
-            ("X-Correlation-Id", self.correlation_id),
         ];
         let defaults = defaults.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let defaults = defaults.chain(self.forwarded.headers());
         let defaults =
             defaults.filter(|(name, _)| !self.is_configured(name) && !self.is_mapped(name));
         let headers = defaults.chain(configured).chain(mapped);
@@ -111,7 +112,7 @@ mod tests {
             target: "/v1/pets?limit=1",
             connection_headers: &connection,
             mapped_headers: mapped,
-            correlation_id: None,
+            forwarded: &Forwarded::default(),
             content_type: Some("application/json"),
             body,
         };

@@ -24,11 +24,12 @@ use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
 use crate::rt::{self, ClientTls, ConnectTarget, Resolver, WorkerPool};
 use crate::settings;
-use crate::telemetry::{CoreMetrics, DownstreamLabel, ExecutionId};
+use crate::telemetry::{CoreMetrics, DownstreamLabel, ExecutionId, TraceParent};
 
 use super::answer::Head;
 use super::call::{Call, asked, host_name, problem_of, redirect, rest_parts};
 use super::content::ContentError;
+use super::correlation::Forwarded;
 use super::egress::Egress;
 use super::error::{Awaited, Blame, CallError, Unreachable};
 use super::exchange::{Broken, Budget, exchange};
@@ -45,10 +46,23 @@ const TRUSTS_MAX: usize = 256;
 /// What a call has to know about the request that caused it.
 #[derive(Debug, Clone, Copy)]
 pub struct CallEnvironment<'a> {
-    /// For the log.
+    /// For the log, and for the API where its connection says so.
     pub execution_id: ExecutionId,
-    /// Sent as `X-Correlation-Id` where the connection has none of its own.
-    pub correlation_id: Option<&'a str>,
+    /// The client's own id of its request, for the API where its connection says so.
+    pub external_id: Option<&'a str>,
+    /// The trace the request came in, for the API where its connection says so.
+    pub trace: Option<TraceParent>,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Called {
+    /// Its outcome, or why there was no usable answer. An answer that says no is an outcome.
+    pub result: Result<ToolOutcome, CallError>,
+    /// The status of the API's answer, where one came.
+    pub status: Option<u16>,
+    /// From the first attempt to connect until the result was there.
+    pub elapsed: Duration,
 }
 
 /// Calls HTTP APIs from one core.
@@ -113,9 +127,6 @@ impl RestCaller {
 
     /// Makes the call that `request` describes, for `tool`.
     ///
-    /// # Errors
-    /// When there is no usable answer. An answer that says no is an outcome, not an error.
-    ///
     /// # Cancel safety
     /// Dropping the future closes the connection it uses, which is how the API learns of it.
     pub async fn run(
@@ -123,9 +134,10 @@ impl RestCaller {
         tool: &Arc<CompiledTool>,
         request: &OutgoingRequest,
         environment: &CallEnvironment<'_>,
-    ) -> Result<ToolOutcome, CallError> {
+    ) -> Called {
         let Some((connection, response)) = rest_parts(tool) else {
-            return Err(CallError::NotRest);
+            let result = Err(CallError::NotRest);
+            return Called { result, status: None, elapsed: Duration::ZERO };
         };
         let host_name = host_name(connection);
         let call = Call {
@@ -134,17 +146,18 @@ impl RestCaller {
             response,
             request,
             method: Method::of(&request.method),
-            correlation_id: environment.correlation_id,
+            forwarded: Forwarded::of(connection, environment),
             budget: self.budget(tool, connection),
             host_name: &host_name,
         };
         let tally = Tally::start(&self.metrics, call.budget.started);
-        let outcome = self.call(&call).await;
-        tally.end(label_of(&outcome));
-        if let Err(error) = &outcome {
+        let mut status = None;
+        let result = self.call(&call, &mut status).await;
+        let elapsed = tally.end(label_of(status, &result));
+        if let Err(error) = &result {
             log(error, connection, environment);
         }
-        outcome.map(|(_, outcome)| outcome)
+        Called { result, status, elapsed }
     }
 
     fn budget(&self, tool: &CompiledTool, connection: &CompiledConnection) -> Budget {
@@ -157,8 +170,12 @@ impl RestCaller {
         }
     }
 
-    /// The status of the answer, and what it came to.
-    async fn call(&self, call: &Call<'_>) -> Result<(u16, ToolOutcome), CallError> {
+    /// What the answer came to; its status is told as soon as there is one.
+    async fn call(
+        &self,
+        call: &Call<'_>,
+        status: &mut Option<u16>,
+    ) -> Result<ToolOutcome, CallError> {
         let mut target = join(&call.connection.base_path, &call.request.target);
         let mut redirects_left = match call.method {
             Method::Get | Method::Head if call.connection.follow_redirects => REDIRECTS_MAX,
@@ -174,8 +191,8 @@ impl RestCaller {
                 target = Cow::Owned(next);
                 continue;
             }
-            let status = line.answers.status();
-            return Ok((status, self.shape(call, line, is_reusable).await?));
+            *status = Some(line.answers.status());
+            return self.shape(call, line, is_reusable).await;
         }
     }
 
@@ -323,30 +340,34 @@ fn log(error: &CallError, connection: &CompiledConnection, environment: &CallEnv
 struct Tally<'a> {
     metrics: &'a CoreMetrics,
     started: Instant,
+    elapsed: Option<Duration>,
     label: DownstreamLabel,
 }
 
 impl<'a> Tally<'a> {
     fn start(metrics: &'a CoreMetrics, started: Instant) -> Self {
-        Self { metrics, started, label: DownstreamLabel::Cancelled }
+        Self { metrics, started, elapsed: None, label: DownstreamLabel::Cancelled }
     }
 
-    fn end(mut self, label: DownstreamLabel) {
+    fn end(mut self, label: DownstreamLabel) -> Duration {
         self.label = label;
+        self.elapsed = Some(self.started.elapsed());
+        self.elapsed.unwrap_or_default()
     }
 }
 
 impl Drop for Tally<'_> {
     fn drop(&mut self) {
-        self.metrics.downstream_call(self.label, self.started.elapsed());
+        let elapsed = self.elapsed.unwrap_or_else(|| self.started.elapsed());
+        self.metrics.downstream_call(self.label, elapsed);
     }
 }
 
-fn label_of(outcome: &Result<(u16, ToolOutcome), CallError>) -> DownstreamLabel {
-    match outcome {
-        Ok((200..=299, _)) => DownstreamLabel::Ok,
-        Ok((400..=499, _)) => DownstreamLabel::ClientError,
-        Ok(_) => DownstreamLabel::ServerError,
-        Err(error) => error.label(),
+fn label_of(status: Option<u16>, result: &Result<ToolOutcome, CallError>) -> DownstreamLabel {
+    match (result, status) {
+        (Err(error), _) => error.label(),
+        (Ok(_), Some(200..=299)) => DownstreamLabel::Ok,
+        (Ok(_), Some(400..=499)) => DownstreamLabel::ClientError,
+        (Ok(_), _) => DownstreamLabel::ServerError,
     }
 }

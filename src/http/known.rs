@@ -43,6 +43,7 @@ known! {
     ContentEncoding = "content-encoding",
     RetryAfter = "retry-after",
     Location = "location",
+    TraceParent = "traceparent",
 }
 
 impl Known {
@@ -66,6 +67,7 @@ impl Known {
             (9, b'x') => Self::ApiKey,
             (10, b'c') => Self::Connection,
             (11, b'r') => Self::RetryAfter,
+            (11, b't') => Self::TraceParent,
             (12, b'c') => Self::ContentType,
             (13, b'a') => Self::Authorization,
             (13, b'l') => Self::LastEventId,

@@ -1,17 +1,15 @@
 //! Reading `tools/call` and `notifications/cancelled`.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use super::refusal::unknown_tool;
-use crate::catalog::{CompiledTool, View};
 use crate::json::{Kind, Raw};
 use crate::rpc::{Id, RpcError};
 
 /// A tool to be run.
 #[derive(Clone, Debug)]
 pub struct Invocation<'a> {
-    /// The tool.
-    pub tool: Arc<CompiledTool>,
+    /// What the client calls the tool. Whether there is one, whoever runs it finds out.
+    pub name: Cow<'a, str>,
     /// Its arguments: an object. `None` stands for an empty one (they were absent or `null`).
     pub arguments: Option<Raw<'a>>,
     /// Under what the client wants to hear of progress.
@@ -19,7 +17,7 @@ pub struct Invocation<'a> {
 }
 
 impl<'a> Invocation<'a> {
-    pub(super) fn read(view: &View, params: Option<Raw<'a>>) -> Result<Self, RpcError> {
+    pub(super) fn read(params: Option<Raw<'a>>) -> Result<Self, RpcError> {
         let (mut name, mut arguments, mut meta) = (None, None, None);
         for (key, value) in params.iter().flat_map(|params| params.entries()) {
             match &*key {
@@ -32,7 +30,6 @@ impl<'a> Invocation<'a> {
         let Some(name) = name else {
             return Err(RpcError::invalid_params("tools/call needs `name`, a string"));
         };
-        let tool = view.tool(&name).ok_or_else(|| unknown_tool(&name))?;
         let arguments = match arguments.map(|arguments| (arguments, arguments.kind())) {
             None | Some((_, Kind::Null)) => None,
             Some((arguments, Kind::Object)) => Some(arguments),
@@ -43,7 +40,7 @@ impl<'a> Invocation<'a> {
             }
         };
         let progress_token = meta.and_then(token);
-        Ok(Self { tool: Arc::clone(tool), arguments, progress_token })
+        Ok(Self { name, arguments, progress_token })
     }
 }
 

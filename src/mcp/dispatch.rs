@@ -68,7 +68,7 @@ fn request<'a>(
     let view = context.view;
     let body = match Method::of(name) {
         Method::Ping => ResultBody::EMPTY,
-        Method::ToolsCall => return Invocation::read(view, params).map(Step::Invoke),
+        Method::ToolsCall => return Invocation::read(params).map(Step::Invoke),
         Method::ToolsList => {
             paging::tools(view, shape(context.revision), context.page_size, params)?
         }

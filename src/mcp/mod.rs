@@ -33,5 +33,6 @@ pub use initialize::{Initialization, ServerInfo, negotiate};
 pub use method::Method;
 pub use notifications::{TOOLS_LIST_CHANGED, progress};
 pub use outcome::{ToolOutcome, tool_result};
+pub use refusal::unknown_tool;
 
 pub use crate::sessions::Revision;

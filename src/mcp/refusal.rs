@@ -15,7 +15,8 @@ pub(super) fn method_not_found(method: &str) -> RpcError {
     RpcError::new(code::METHOD_NOT_FOUND, message)
 }
 
-pub(super) fn unknown_tool(name: &str) -> RpcError {
+/// The answer to a call of a tool that this client does not have, or nobody has.
+pub fn unknown_tool(name: &str) -> RpcError {
     let name = shown(name);
     RpcError::invalid_params(format!(
         "unknown tool `{name}`: it may have been renamed or removed; list the tools again"

@@ -42,6 +42,14 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// The parameters of a request or notification.
+    pub fn params(&self) -> Option<Raw<'a>> {
+        match self {
+            Self::Request { params, .. } | Self::Notification { params, .. } => *params,
+            Self::Response { .. } => None,
+        }
+    }
+
     /// The method of a request or notification.
     pub fn method(&self) -> Option<&str> {
         match self {

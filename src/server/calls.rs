@@ -145,6 +145,7 @@ pub(crate) fn write(
             let payload = outcome.payload().unwrap_or_default();
             respond::json(core, out, echo, answering.header(), &payload);
         }
+        Outcome::Plain(plain) => respond::plain(core, out, echo, plain),
         // HTTP wants a response where MCP wants none.
         Outcome::Cancelled(id) => {
             respond::reply(core, out, echo, None, &cancelled(id.clone()));

@@ -128,7 +128,7 @@ async fn requests(core: Rc<Core>, plane: Plane, mut wire: Wire) {
                     && let Err((refusal, echo)) =
                         pipeline::judge_head(&core, plane, &mut memory, &head)
                 {
-                    respond::refuse(&core, &mut out, &echo, &refusal);
+                    pipeline::refuse(&core, &head, &echo, &refusal, &mut out);
                     return linger(&core, wire, out).await;
                 }
                 if send_continue {

@@ -1,37 +1,33 @@
-//! From messages to answers: what is known at once, and what has to run.
+//! From JSON-RPC messages to answers: what is known at once, and what has to run.
 //!
-//! Every transport comes through here. Arguments are judged and the outgoing request is built
-//! before anything runs, so a running call owns all it needs and outlives the connection it came
-//! on.
+//! Both transports of the protocol come through here. A tool call is handed to `invoke`, which
+//! knows nothing of JSON-RPC; here its ending becomes a reply.
 
-use std::{future::poll_fn, rc::Rc, sync::Arc, task::Poll, time::Instant};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Instant};
 
 use super::{
-    core::Core,
+    invoke::{self, Begun, Ended, Ending, ToolRequest},
     note,
     refusal::Refusal,
     running::{Answered, Job, Outcome, Registration, Running, Single},
+    trail::{CallType, Origin, Trail},
 };
 use crate::{
-    catalog::{BuiltinTool, CompiledTool, ToolKind, View},
-    downstream::{self, CallEnvironment},
-    mapping::OutgoingRequest,
     mcp::{self, DispatchContext, Initialization, Invocation, Revision, Step, ToolOutcome},
-    rpc::{Id, Incoming, Message, OwnedId, Reply, RpcError, code},
-    rt::{self, Either},
+    rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
     sessions::Session,
     telemetry::{MethodLabel, OutcomeLabel},
 };
 
 /// Who asks, as execution needs it.
 pub(crate) struct Asking<'a> {
-    pub(crate) core: &'a Rc<Core>,
-    pub(crate) view: &'a Arc<View>,
+    pub(crate) origin: Origin<'a>,
     pub(crate) revision: Revision,
     pub(crate) session: Option<&'a Arc<Session>>,
     /// The message came in a session that has been initialized.
     pub(crate) initialized: bool,
-    pub(crate) correlation: Option<&'a str>,
+    /// The `traceparent` the request came with.
+    pub(crate) trace: Option<&'a [u8]>,
 }
 
 /// What a body leads to.
@@ -163,29 +159,26 @@ async fn all(mut parts: Vec<Entry>) -> Vec<Reply> {
 }
 
 fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
+    let core = asking.origin.core;
     DispatchContext {
-        view: asking.view,
+        view: asking.origin.view,
         revision: asking.revision,
         in_session: asking.initialized,
-        page_size: asking.core.shared.settings.runtime.mcp.page_size,
-        server: &asking.core.shared.server_info,
+        page_size: core.shared.settings.runtime.mcp.page_size,
+        server: &core.shared.server_info,
     }
 }
 
 /// Takes note of a notification or a response.
 fn heed(asking: &Asking<'_>, message: &Message<'_>) {
-    let started = Instant::now();
+    let (started, core) = (Instant::now(), asking.origin.core);
     if let Step::Cancel(id) = mcp::dispatch(&context(asking), message)
         && let Some(call) = asking.session.and_then(|session| session.call(id.text().as_bytes()))
     {
-        asking.core.cancel_call(call.core, call.number);
+        core.cancel_call(call.core, call.number);
     }
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
-    asking.core.metrics.request(
-        MethodLabel::of(method.name()),
-        OutcomeLabel::Ok,
-        started.elapsed(),
-    );
+    core.metrics.request(MethodLabel::of(method.name()), OutcomeLabel::Ok, started.elapsed());
 }
 
 fn request(
@@ -196,168 +189,107 @@ fn request(
 ) -> Result<Entry, Refusal> {
     let started = Instant::now();
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
-    let body = match mcp::dispatch(&context(asking), message) {
-        Step::Reply(body) => Ok(body),
-        Step::Error(error) => Err(error),
-        Step::Initialize(initialization) => {
-            open_session(&initialization)?;
-            Ok(initialization.result)
+    let trail = CallType::of(method).map(|call_type| {
+        let mut trail = Trail::begin(&asking.origin, call_type);
+        trail.request_bytes = message.params().map_or(0, |params| params.text().len());
+        trail
+    });
+    let body = match (mcp::dispatch(&context(asking), message), trail) {
+        (Step::Invoke(invocation), Some(trail)) => {
+            return Ok(invoke(asking, id.to_owned_id(), &invocation, trail));
         }
-        Step::Invoke(invocation) => {
-            return Ok(invoke(asking, id.to_owned_id(), &invocation, started));
+        (Step::Initialize(initialization), trail) => match open_session(&initialization) {
+            Ok(()) => Ok((initialization.result, trail)),
+            Err(refusal) => {
+                if let Some(trail) = trail {
+                    trail.refuse(refusal.reason());
+                }
+                return Err(refusal);
+            }
+        },
+        (Step::Reply(body), trail) => Ok((body, trail)),
+        (Step::Error(error), trail) => Err((error, trail)),
+        // None of them comes of a request.
+        (Step::Accepted | Step::Cancel(_) | Step::Invoke(_), trail) => {
+            Err((RpcError::internal(), trail))
         }
-        // Neither comes of a request.
-        Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
     };
     let label = if body.is_ok() { OutcomeLabel::Ok } else { OutcomeLabel::Error };
-    asking.core.metrics.request(MethodLabel::of(method.name()), label, started.elapsed());
-    Ok(Entry::Done(Reply::new(id.to_owned_id(), body)))
-}
-
-fn invoke(
-    asking: &Asking<'_>,
-    id: OwnedId,
-    invocation: &Invocation<'_>,
-    started: Instant,
-) -> Entry {
-    let core = asking.core;
-    let done = |outcome: ToolOutcome, id| {
-        Entry::Done(shaped(core, &outcome, asking.revision, id, started))
+    let elapsed = started.elapsed();
+    asking.origin.core.metrics.request(MethodLabel::of(method.name()), label, elapsed);
+    let (body, trail) = match body {
+        Ok((body, trail)) => (Ok(body), trail),
+        Err((error, trail)) => {
+            let trail = trail.map(|mut trail| {
+                trail.decided(false, reason_of(&error));
+                trail
+            });
+            (Err(error), trail)
+        }
     };
-    match &invocation.tool.kind {
-        // Whoever has many sessions: they are not looked through on a core.
-        ToolKind::Builtin(tool @ BuiltinTool::ListSessions) => {
-            let call = BuiltinCall {
-                core: core.clone(),
-                tool: *tool,
-                view: asking.view.clone(),
-                revision: asking.revision,
-                id,
-                started,
-            };
-            Entry::Running { call: Box::pin(call.run()), progress_token: None }
-        }
-        ToolKind::Builtin(tool) => {
-            done(downstream::run_builtin(*tool, &*core.shared, asking.view), id)
-        }
-        ToolKind::Rest { request, .. } => {
-            let arguments = match request.validate(invocation.arguments) {
-                Ok(arguments) => arguments,
-                Err(invalid) => {
-                    let text = invalid.to_string();
-                    return done(ToolOutcome::InvalidArguments { text }, id);
-                }
-            };
-            let registration = match Registration::new(core, asking.session, &id) {
-                Ok(registration) => registration,
-                Err(error) => return Entry::Done(Reply::new(id, Err(error))),
-            };
-            let call = RestCall {
-                core: core.clone(),
-                view: asking.view.clone(),
-                tool: invocation.tool.clone(),
-                request: request.build(&arguments),
-                registration,
-                revision: asking.revision,
-                correlation: asking.correlation.map(Box::from),
-                id,
-                started,
-            };
-            let progress_token = invocation.progress_token.map(|token| token.text().into());
-            Entry::Running { call: Box::pin(call.run()), progress_token }
-        }
+    let reply = Reply::new(id.to_owned_id(), body);
+    if let Some(trail) = trail {
+        trail.close(reply.len());
+    }
+    Ok(Entry::Done(reply))
+}
+
+/// The reason of a request that was answered with this error, as records name it.
+fn reason_of(error: &RpcError) -> &'static str {
+    match error.code {
+        code::METHOD_NOT_FOUND => "method_not_found",
+        code::RESOURCE_NOT_FOUND => "unknown_resource",
+        code::INVALID_PARAMS => "invalid_params",
+        code::INVALID_REQUEST => "invalid_request",
+        _ => "failed",
     }
 }
 
-/// A call of one of the appliance's own tools that takes a worker.
-struct BuiltinCall {
-    core: Rc<Core>,
-    tool: BuiltinTool,
-    view: Arc<View>,
-    revision: Revision,
-    id: OwnedId,
-    started: Instant,
+fn invoke(asking: &Asking<'_>, id: OwnedId, invocation: &Invocation<'_>, trail: Trail) -> Entry {
+    let revision = asking.revision;
+    let asked = ToolRequest {
+        name: &invocation.name,
+        arguments: invocation.arguments,
+        trace: asking.trace,
+    };
+    let call = match invoke::begin(trail, &asked) {
+        Begun::Ended(ended) => {
+            let answered = answered(ended, revision, id, &invocation.name);
+            return Entry::Done(answered.reply());
+        }
+        Begun::Running(call) => call,
+    };
+    let registration = match Registration::new(asking.origin.core, asking.session, &id) {
+        Ok(registration) => registration,
+        Err(error) => {
+            call.refuse(reason_of(&error));
+            return Entry::Done(Reply::new(id, Err(error)));
+        }
+    };
+    let progress_token = invocation.progress_token.map(|token| token.text().into());
+    let running = async move { answered(call.run(registration).await, revision, id, "") };
+    Entry::Running { call: Box::pin(running), progress_token }
 }
 
-impl BuiltinCall {
-    async fn run(self) -> Answered {
-        let (shared, view, tool) = (self.core.shared.clone(), self.view, self.tool);
-        let ran = self
-            .core
-            .shared
-            .workers
-            .run(move || downstream::run_builtin(tool, &*shared, &view))
-            .await;
-        let outcome = ran.unwrap_or_else(|error| ToolOutcome::Failure {
-            text: format!("The server is busy ({error}). Try again shortly."),
-        });
-        Answered::Reply(shaped(&self.core, &outcome, self.revision, self.id, self.started))
-    }
-}
-
-/// A call of an HTTP API, with all it needs.
-struct RestCall {
-    core: Rc<Core>,
-    view: Arc<View>,
-    tool: Arc<CompiledTool>,
-    request: OutgoingRequest,
-    registration: Option<Registration>,
-    revision: Revision,
-    correlation: Option<Box<str>>,
-    id: OwnedId,
-    started: Instant,
-}
-
-impl RestCall {
-    async fn run(self) -> Answered {
-        let core = &self.core;
-        let execution_id = core.next_execution_id();
-        let environment =
-            CallEnvironment { execution_id, correlation_id: self.correlation.as_deref() };
-        let call = core.rest.run(&self.tool, &self.request, &environment);
-        let called = match &self.registration {
-            None => call.await,
-            Some(registration) => match rt::race(call, registration.cancelled()).await {
-                Either::Left(called) => called,
-                Either::Right(()) => {
-                    tracing::debug!(%execution_id, "call cancelled by the client");
-                    let (method, outcome) = (MethodLabel::ToolsCall, OutcomeLabel::Cancelled);
-                    core.metrics.request(method, outcome, self.started.elapsed());
-                    return Answered::Cancelled(self.id);
-                }
-            },
-        };
+/// A call's ending as the client's revision has it.
+fn answered(ended: Ended, revision: Revision, id: OwnedId, name: &str) -> Answered {
+    ended.count();
+    let Ended { ending, trail } = ended;
+    let body = match ending {
+        Ending::Ran(outcome) => mcp::tool_result(&outcome, revision),
         // What went wrong on the way is for the model to read, as an API's refusal is.
-        let outcome =
-            called.unwrap_or_else(|error| ToolOutcome::Failure { text: error.to_string() });
-        let outcome = if self.tool.has_output_schema { outcome.structured() } else { outcome };
-        tracing::debug!(
-            %execution_id,
-            tenant = self.view.tenant.as_str(),
-            client_application = self.view.client_application.as_str(),
-            tool = self.tool.name.as_str(),
-            failed = matches!(outcome, ToolOutcome::Failure { .. }),
-            microseconds = self.started.elapsed().as_micros() as u64,
-            "tool called"
-        );
-        Answered::Reply(shaped(core, &outcome, self.revision, self.id, self.started))
-    }
-}
-
-/// A tool's outcome as the client's revision has it.
-fn shaped(
-    core: &Core,
-    outcome: &ToolOutcome,
-    revision: Revision,
-    id: OwnedId,
-    started: Instant,
-) -> Reply {
-    let label = match outcome {
-        ToolOutcome::Success { .. } => OutcomeLabel::Ok,
-        ToolOutcome::Failure { .. } | ToolOutcome::InvalidArguments { .. } => {
-            OutcomeLabel::ToolError
+        Ending::Failed(error) => failure(error.to_string(), revision),
+        Ending::Unknown => Err(mcp::unknown_tool(name)),
+        Ending::Cancelled => {
+            drop(trail);
+            return Answered::Cancelled(id);
         }
     };
-    core.metrics.request(MethodLabel::ToolsCall, label, started.elapsed());
-    Reply::new(id, mcp::tool_result(outcome, revision))
+    let reply = Reply::new(id, body);
+    trail.close(reply.len());
+    Answered::Reply(reply)
+}
+
+fn failure(text: String, revision: Revision) -> Result<ResultBody, RpcError> {
+    mcp::tool_result(&ToolOutcome::Failure { text }, revision)
 }

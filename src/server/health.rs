@@ -76,6 +76,10 @@ pub(crate) fn describe(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>
         "version": env!("CARGO_PKG_VERSION"),
         "endpoint": "/runtime/{tenant}/{client}/mcp",
         "shortEndpoint": "/mcp",
+        "rest": {
+            "tools": "/runtime/{tenant}/{client}/tools",
+            "description": "/runtime/{tenant}/{client}/openapi.json",
+        },
         "authentication": "Authorization: Bearer <API key>, or X-Api-Key: <API key>",
         "transports": transports,
         "health": "/healthz",

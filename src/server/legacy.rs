@@ -17,9 +17,10 @@ use super::{
     respond,
     running::Outcome,
     session::{self, Introduction},
+    trail::{Channel, Origin},
 };
 use crate::{
-    http::{self, accept::Accepts},
+    http::{self, Known, accept::Accepts},
     mcp::{Initialization, Revision},
     rpc::{self, Incoming, RpcError},
     rt,
@@ -92,13 +93,19 @@ pub(crate) async fn messages(admission: Admission<'_>) -> Result<Answer, Refusal
         return Err(error.into());
     }
     let asking = Asking {
-        core,
-        view: &view,
+        origin: Origin {
+            core,
+            view: &view,
+            caller,
+            channel: Channel::Legacy,
+            revision: session.is_negotiated().then(|| session.revision()),
+            external_id: echo.correlation.as_deref(),
+        },
         revision: session.revision(),
         session: Some(&session),
         // The transport opens sessions before `initialize`.
         initialized: session.is_negotiated(),
-        correlation: echo.correlation.as_deref(),
+        trace: request.header(Known::TraceParent),
     };
     let mut negotiated = |initialization: &Initialization<'_>| {
         session.set_revision(initialization.revision);

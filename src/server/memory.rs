@@ -2,7 +2,8 @@
 //! names the same endpoint with the same credential and session, need not be judged from scratch.
 //!
 //! A remembered judgement is used only while everything it rests on is unchanged: the published
-//! version of catalog and keys, the bytes of path and credential, the key's expiry, and that the
+//! version of catalog and keys, the bytes of credential and of the path as far as it says whose
+//! it is, the key's expiry, and that the
 //! session has not ended. Nothing is remembered of a refusal.
 
 use std::sync::Arc;

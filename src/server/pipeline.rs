@@ -9,7 +9,7 @@ use super::{
     admin,
     connection::{Answer, Plane},
     core::Core,
-    guard, health, legacy,
+    facade, guard, health, legacy,
     memory::{Admitted, Memory},
     refusal::Refusal,
     respond::{self, Echo},
@@ -36,7 +36,7 @@ pub(crate) async fn answer(
             match endpoint_answer(core, plane, memory, request, &endpoint, &mut echo, out).await {
                 Ok(answer) => answer,
                 Err(refusal) => {
-                    respond::refuse(core, out, &echo, &refusal);
+                    refuse(core, request, &echo, &refusal, out);
                     Answer::Written { keep_alive: echo.keep_alive }
                 }
             }
@@ -75,6 +75,22 @@ pub(crate) fn judge_head(
         Route::Unknown => Err(Refusal::NoSuchPath),
     };
     judged.map_err(|refusal| (refusal, echo))
+}
+
+/// Writes a refusal in the form of the endpoint it is about.
+pub(crate) fn refuse(
+    core: &Core,
+    request: &RequestView<'_>,
+    echo: &Echo,
+    refusal: &Refusal,
+    out: &mut Vec<u8>,
+) {
+    match route::find(request.path()) {
+        Route::Endpoint(Endpoint { transport: Transport::Rest(_), .. }) => {
+            facade::refuse(core, out, echo, refusal);
+        }
+        _ => respond::refuse(core, out, echo, refusal),
+    }
 }
 
 /// Operators' requests. Over the admin address, a web page must not pass for an operator: pages
@@ -116,7 +132,7 @@ async fn endpoint_answer(
     out: &mut Vec<u8>,
 ) -> Result<Answer, Refusal> {
     guard(core, plane, request, endpoint, echo)?;
-    let methods = methods_of(core, endpoint.transport);
+    let methods = methods_of(core, &endpoint.transport);
     if request.method() == Method::Options {
         respond::preflight(core, out, echo, methods);
         return Ok(Answer::Written { keep_alive: echo.keep_alive });
@@ -131,7 +147,8 @@ async fn endpoint_answer(
     }
     let mut admission = Admission { core, view, caller, request, memory, echo, out };
     let not_allowed = Refusal::MethodNotAllowed { allow: methods };
-    match endpoint.transport {
+    match &endpoint.transport {
+        Transport::Rest(resource) => Box::pin(facade::answer(admission, resource)).await,
         Transport::Streamable => match request.method() {
             Method::Post => streamable::post(admission).await,
             Method::Get if core.shared.settings.runtime.mcp.sse.enabled => {
@@ -154,7 +171,7 @@ async fn endpoint_answer(
 }
 
 /// The methods of an endpoint, as `Allow` lists them.
-fn methods_of(core: &Core, transport: Transport) -> &'static str {
+fn methods_of(core: &Core, transport: &Transport<'_>) -> &'static str {
     match transport {
         Transport::Streamable if core.shared.settings.runtime.mcp.sse.enabled => {
             "GET, POST, DELETE, HEAD, OPTIONS"
@@ -162,6 +179,7 @@ fn methods_of(core: &Core, transport: Transport) -> &'static str {
         Transport::Streamable => "POST, DELETE, HEAD, OPTIONS",
         Transport::LegacyStream => "GET, OPTIONS",
         Transport::LegacyMessages => "POST, OPTIONS",
+        Transport::Rest(resource) => facade::methods_of(resource),
     }
 }
 
@@ -215,7 +233,7 @@ fn admit(
     };
     let presented = credential(headers).map_err(Refusal::Unauthenticated)?;
     let secret = presented.map_or("", |presented| presented.secret()).as_bytes();
-    if let Some(admitted) = memory.admitted(published.version, request.path(), secret, now_ms) {
+    if let Some(admitted) = memory.admitted(published.version, endpoint.scope, secret, now_ms) {
         return Ok(admitted.clone());
     }
     let unauthenticated = Refusal::Unauthenticated;
@@ -245,7 +263,7 @@ fn admit(
         Caller::Open | Caller::Operator => None,
     };
     let admitted = Admitted { view, caller, expires_ms: expires_ms.unwrap_or(u64::MAX) };
-    memory.admit(published.version, request.path(), secret, admitted.clone());
+    memory.admit(published.version, endpoint.scope, secret, admitted.clone());
     Ok(admitted)
 }
 

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{core::Core, refusal::Refusal};
+use super::{core::Core, refusal::Refusal, running::Plain};
 use crate::{
     http::{BodyLength, HttpError, Known, Method, RequestView},
     rpc::{Reply, RpcError, code},
@@ -35,6 +35,7 @@ impl Echo {
     pub(crate) fn of(request: &RequestView<'_>) -> Self {
         let correlation = request
             .header_text(Known::CorrelationId)
+            .filter(|_| !request.repeated(Known::CorrelationId))
             .filter(|id| {
                 (1..=CORRELATION_CHARACTERS_MAX).contains(&id.len())
                     && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b))
@@ -119,6 +120,11 @@ pub(crate) fn body(
     }
 }
 
+/// An answer of the REST facade.
+pub(crate) fn plain(core: &Core, out: &mut Vec<u8>, echo: &Echo, plain: &Plain) {
+    body(core, out, echo, plain.status, "application/json", &plain.body);
+}
+
 /// A response without a body.
 pub(crate) fn empty(core: &Core, out: &mut Vec<u8>, echo: &Echo, status: u16) {
     let headers = headers_of(echo);
@@ -140,9 +146,22 @@ pub(crate) fn stream_head(core: &Core, out: &mut Vec<u8>, echo: &Echo, session: 
 
 /// A refusal: its status, its headers, and a JSON-RPC error without an id.
 pub(crate) fn refuse(core: &Core, out: &mut Vec<u8>, echo: &Echo, refusal: &Refusal) {
+    let reply = Reply::without_id(refusal.error());
+    let mut body = Vec::with_capacity(reply.len());
+    reply.write(&mut body);
+    refuse_with(core, out, echo, refusal, &body);
+}
+
+/// A refusal: its status, its headers, and this JSON.
+pub(crate) fn refuse_with(
+    core: &Core,
+    out: &mut Vec<u8>,
+    echo: &Echo,
+    refusal: &Refusal,
+    body: &[u8],
+) {
     core.metrics.requests_refused.increment();
     note_refusal(refusal);
-    let body = Reply::without_id(refusal.error());
     let extra = refusal.headers();
     let mut headers = headers_of(echo);
     headers.push(("Content-Type", "application/json"));
@@ -152,7 +171,7 @@ pub(crate) fn refuse(core: &Core, out: &mut Vec<u8>, echo: &Echo, refusal: &Refu
     let length = BodyLength::Known(body.len());
     core.write_head(out, refusal.status(), &headers, length, echo.keep_alive);
     if !echo.head {
-        body.write(out);
+        out.extend_from_slice(body);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What runs: one call, or the calls of a batch, and the place where a cancellation finds it.
+//! What runs: one call, the calls of a batch, or a call of the REST facade, and the place where a cancellation finds it.
 
 use std::{
     future::Future,
@@ -46,6 +46,7 @@ pub(crate) type Single = Pin<Box<dyn Future<Output = Answered>>>;
 pub(crate) enum Running {
     Single(Single),
     Batch(Pin<Box<dyn Future<Output = Vec<Reply>>>>),
+    Plain(Pin<Box<dyn Future<Output = Plain>>>),
 }
 
 /// What a POST leads to.
@@ -55,8 +56,17 @@ pub(crate) enum Outcome {
     Reply(Reply),
     /// The answers to the requests of a batch.
     Batch(Vec<Reply>),
+    /// The answer to a request of the REST facade.
+    Plain(Plain),
     /// No answer is wanted any more.
     Cancelled(OwnedId),
+}
+
+/// An answer of the REST facade: JSON, and the status that goes with it.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Future for Running {
@@ -69,6 +79,7 @@ impl Future for Running {
                 Answered::Cancelled(id) => Outcome::Cancelled(id),
             }),
             Self::Batch(calls) => calls.as_mut().poll(context).map(Outcome::Batch),
+            Self::Plain(call) => call.as_mut().poll(context).map(Outcome::Plain),
         }
     }
 }
@@ -87,7 +98,8 @@ impl Outcome {
                 rpc::write_batch(&mut payload, replies);
                 Some(payload)
             }
-            Self::Cancelled(_) => None,
+            // Never on a stream.
+            Self::Plain(_) | Self::Cancelled(_) => None,
         }
     }
 }

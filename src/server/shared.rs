@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     net::SocketAddr,
+    ops::Deref,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64},
@@ -13,6 +14,7 @@ use std::{
 use super::{
     guard::Guard,
     message::CoreMessage,
+    openapi::Descriptions,
     publication::{Publication, Published},
 };
 use crate::{
@@ -27,21 +29,31 @@ use crate::{
     telemetry::{CoreMetrics, Metrics},
 };
 
-/// The state behind every core: settings, published catalog, sessions, store, ways to each other.
+/// What the state behind every core is made of: given once, at the start.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct Parts {
     pub(crate) settings: Settings,
-    pub(crate) guard: Guard,
     pub(crate) publication: Publication,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,
     pub(crate) workers: WorkerPool,
     pub(crate) metrics: Metrics,
-    pub(crate) started: Instant,
-    pub(crate) started_ms: u64,
     /// This start of the process, unlike any before in the same data directory.
     pub(crate) boot: u32,
+    pub(crate) started_ms: u64,
+    /// Where clients are accepted.
+    pub(crate) runtime_address: SocketAddr,
+    /// One for each core.
+    pub(crate) inboxes: Vec<InboxSender<CoreMessage>>,
+}
+
+/// The state behind every core: its parts, reached through `Deref`, and what follows from them.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    parts: Parts,
+    pub(crate) guard: Guard,
+    pub(crate) started: Instant,
     /// Wall time of the last beat of all cores, in milliseconds.
     pub(crate) last_beat_ms: AtomicU64,
     /// A listener failed: this process no longer accepts all it should.
@@ -51,10 +63,16 @@ pub(crate) struct Shared {
     /// The comment that keeps an idle event stream open.
     pub(crate) keep_alive_frame: Arc<Vec<u8>>,
     pub(crate) server_info: ServerInfo,
+    pub(crate) descriptions: Descriptions,
     driver: OnceLock<&'static str>,
-    /// Where clients are accepted.
-    pub(crate) runtime_address: SocketAddr,
-    inboxes: Vec<InboxSender<CoreMessage>>,
+}
+
+impl Deref for Shared {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
 }
 
 /// Settings that are times, ready to use.
@@ -83,27 +101,15 @@ impl Timing {
     }
 }
 
-/// What `Shared` is made of, besides what it derives.
-pub(crate) struct Parts {
-    pub(crate) settings: Settings,
-    pub(crate) publication: Publication,
-    pub(crate) sessions: Arc<SessionTable>,
-    pub(crate) session_ids: SessionIds,
-    pub(crate) store: Store,
-    pub(crate) workers: WorkerPool,
-    pub(crate) metrics: Metrics,
-    pub(crate) boot: u32,
-    pub(crate) inboxes: Vec<InboxSender<CoreMessage>>,
-    pub(crate) now_ms: u64,
-    pub(crate) runtime_address: SocketAddr,
-}
-
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
-        let settings = parts.settings;
+        let settings = &parts.settings;
         Self {
-            guard: Guard::new(&settings),
-            timing: Timing::new(&settings),
+            guard: Guard::new(settings),
+            started: Instant::now(),
+            last_beat_ms: AtomicU64::new(parts.started_ms),
+            deaf: AtomicBool::new(false),
+            timing: Timing::new(settings),
             http_limits: Limits {
                 head_bytes_max: settings.http.head_bytes_max,
                 headers_max: settings.http.headers_max,
@@ -111,21 +117,9 @@ impl Shared {
             },
             keep_alive_frame: Arc::new(frame::KEEP_ALIVE.to_vec()),
             server_info: ServerInfo::new("ringway", "Ringway", env!("CARGO_PKG_VERSION")),
-            publication: parts.publication,
-            sessions: parts.sessions,
-            session_ids: parts.session_ids,
-            store: parts.store,
-            workers: parts.workers,
-            metrics: parts.metrics,
-            started: Instant::now(),
-            started_ms: parts.now_ms,
-            boot: parts.boot,
-            last_beat_ms: AtomicU64::new(parts.now_ms),
-            deaf: AtomicBool::new(false),
-            inboxes: parts.inboxes,
+            descriptions: Descriptions::default(),
             driver: OnceLock::new(),
-            runtime_address: parts.runtime_address,
-            settings,
+            parts,
         }
     }
 

@@ -150,7 +150,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         metrics,
         boot: identity.boot,
         inboxes,
-        now_ms,
+        started_ms: now_ms,
         runtime_address: listeners.runtime_address,
         settings,
     }));

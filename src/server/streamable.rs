@@ -14,6 +14,7 @@ use super::{
     refusal::Refusal,
     respond::{self, Echo},
     session::{self, Introduction},
+    trail::{Channel, Origin},
 };
 use crate::{
     http::{Known, RequestView, accept::Accepts},
@@ -37,17 +38,20 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
     if session.is_none() && !initializes {
         allow_without_session(core, &view)?;
     }
+    let revision = session.as_ref().map(|session| session.revision()).or(declared);
     let asking = Asking {
-        core,
-        view: &view,
-        revision: session
-            .as_ref()
-            .map(|session| session.revision())
-            .or(declared)
-            .unwrap_or(Revision::ASSUMED),
+        origin: Origin {
+            core,
+            view: &view,
+            caller,
+            channel: Channel::Streamable,
+            revision,
+            external_id: echo.correlation.as_deref(),
+        },
+        revision: revision.unwrap_or(Revision::ASSUMED),
         session: session.as_ref(),
         initialized: session.is_some(),
-        correlation: echo.correlation.as_deref(),
+        trace: request.header(Known::TraceParent),
     };
     let mut opened: Option<(SessionId, Arc<Session>)> = None;
     let mut open_session = |initialization: &Initialization<'_>| {

@@ -15,6 +15,11 @@ impl ExecutionId {
     /// Of what runs on behalf of nobody.
     pub const NIL: Self = Self(Uuid::nil());
 
+    /// Its sixteen bytes.
+    pub const fn to_bytes(self) -> [u8; 16] {
+        *self.0.as_bytes()
+    }
+
     /// Appends its text.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut text = [0; Self::TEXT_BYTES];

@@ -16,6 +16,7 @@ mod figures;
 mod labels;
 mod logging;
 mod render;
+mod trace;
 
 pub use self::core_metrics::CoreMetrics;
 pub use self::execution::{ExecutionId, ExecutionIds};
@@ -23,3 +24,4 @@ pub use self::figures::{Counter, Gauge, LATENCY_BOUNDS_MICROSECONDS, Latency};
 pub use self::labels::{DownstreamLabel, MethodLabel, OutcomeLabel};
 pub use self::logging::{DroppedLines, LogGuard, LoggingError, start_logging};
 pub use self::render::{METRICS_CONTENT_TYPE, Metrics, ProcessFigures};
+pub use self::trace::{TraceParent, TraceText};

@@ -16,6 +16,8 @@ mod harness;
 
 mod commands;
 mod cores;
+mod correlation;
+mod facade;
 mod faults;
 mod keys;
 mod lifecycle;

@@ -91,7 +91,10 @@ fn bombs_and_floods_stop_at_their_limits() {
     let bomb = raw_answer("200 OK", "Content-Encoding: gzip\r\n", &gzipped(&vec![b' '; 8 << 20]));
     let error = on_a_core(async {
         let caller = caller_with(|settings| settings.decoded_bytes_max = 1 << 20);
-        caller.run(&tool(&Api::answering(bomb), ""), &request("GET", "/"), &ENVIRONMENT).await
+        caller
+            .run(&tool(&Api::answering(bomb), ""), &request("GET", "/"), &ENVIRONMENT)
+            .await
+            .result
     });
     let error = error.unwrap_err().to_string();
     assert!(error.contains("1048576 bytes (downstream.decoded_bytes_max)"), "{error}");
@@ -104,7 +107,7 @@ fn bombs_and_floods_stop_at_their_limits() {
         });
         let error = on_a_core(async {
             let caller = caller_with(|settings| settings.response_bytes_max = 20_000);
-            caller.run(&tool(&api, ""), &request("GET", "/"), &ENVIRONMENT).await
+            caller.run(&tool(&api, ""), &request("GET", "/"), &ENVIRONMENT).await.result
         });
         let error = error.unwrap_err();
         assert!(matches!(error, CallError::Refused { .. }), "{error}");

@@ -19,7 +19,7 @@ fn one_connection_serves_call_after_call() {
     on_a_core(async {
         let caller = caller();
         for _ in 0..50 {
-            assert_eq!(caller.run(&tool, &posting(b"{}"), &ENVIRONMENT).await, json("{}"));
+            assert_eq!(caller.run(&tool, &posting(b"{}"), &ENVIRONMENT).await.result, json("{}"));
         }
         assert_eq!(caller.idle_connections(), 1);
     });
@@ -37,7 +37,7 @@ fn a_connection_is_not_kept_where_the_api_or_the_bytes_say_so() {
         on_a_core(async {
             let caller = caller();
             for _ in 0..3 {
-                let outcome = caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await;
+                let outcome = caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await.result;
                 assert_eq!(outcome, json("{}"), "{sent}");
                 assert_eq!(caller.idle_connections(), 0, "{sent}");
             }
@@ -63,7 +63,7 @@ fn idle_connections_are_bounded_in_number_and_time() {
         for _ in 0..5 {
             let (caller, tool) = (std::rc::Rc::clone(&caller), Arc::clone(&tool));
             rt::spawn(async move {
-                let outcome = caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await;
+                let outcome = caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await.result;
                 assert_eq!(outcome, json("{}"));
             });
         }
@@ -105,9 +105,9 @@ fn a_connection_that_ended_while_idle_is_not_used_again() {
         on_a_core(async {
             let caller = caller();
             // Not repeatable: only the look before the use can save it.
-            assert_eq!(caller.run(&tool, &posting(b"{}"), &ENVIRONMENT).await, json("1"));
+            assert_eq!(caller.run(&tool, &posting(b"{}"), &ENVIRONMENT).await.result, json("1"));
             rt::sleep(Duration::from_millis(100)).await;
-            assert_eq!(caller.run(&tool, &posting(b"{}"), &ENVIRONMENT).await, json("2"));
+            assert_eq!(caller.run(&tool, &posting(b"{}"), &ENVIRONMENT).await.result, json("2"));
         });
     }
 }
@@ -125,8 +125,11 @@ fn a_connection_lost_in_the_race_is_replaced_once_where_that_does_no_harm() {
         let tool = tool(&api, "");
         let outcome = on_a_core(async {
             let caller = caller();
-            assert_eq!(caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await, json("1"));
-            caller.run(&tool, &request(method, "/"), &ENVIRONMENT).await
+            assert_eq!(
+                caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await.result,
+                json("1")
+            );
+            caller.run(&tool, &request(method, "/"), &ENVIRONMENT).await.result
         });
         if repeated {
             assert_eq!(outcome, json("2"), "{method}");
@@ -209,7 +212,7 @@ fn a_long_request_arrives_whole_and_its_connection_is_kept() {
         let caller = caller();
         for _ in 0..3 {
             let body = vec![b' '; 3 << 20];
-            assert_eq!(caller.run(&tool, &posting(&body), &ENVIRONMENT).await, json("{}"));
+            assert_eq!(caller.run(&tool, &posting(&body), &ENVIRONMENT).await.result, json("{}"));
         }
     });
     assert_eq!(api.connections(), 1);

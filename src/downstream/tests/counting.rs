@@ -41,10 +41,10 @@ fn every_call_is_counted_once_by_its_end() {
             settings.blocked_networks = vec!["127.1.0.0/16".parse().unwrap()];
         });
         for path in ["/ok", "/ok", "/no", "/oops", "/large", "/odd", "/slow"] {
-            let _ = caller.run(&tool, &request("GET", path), &ENVIRONMENT).await;
+            let _ = caller.run(&tool, &request("GET", path), &ENVIRONMENT).await.result;
         }
         for tool in [blocked, closed] {
-            caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await.unwrap_err();
+            caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await.result.unwrap_err();
         }
         let asked = request("GET", "/slow");
         let call = caller.run(&tool, &asked, &ENVIRONMENT);

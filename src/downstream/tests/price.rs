@@ -75,7 +75,7 @@ fn the_price_of_a_call_over_a_bare_exchange() {
             clock.stop("bare exchange");
             let clock = Clock::start();
             for _ in 0..ROUNDS {
-                caller.run(&tool, &asked, &ENVIRONMENT).await.unwrap();
+                caller.run(&tool, &asked, &ENVIRONMENT).await.result.unwrap();
             }
             clock.stop("call");
         }

@@ -23,8 +23,8 @@ fn the_request_holds_what_connection_and_mapping_say_and_no_more() {
     let tool = tool(&api, "headers = { Authorization = \"Bearer s3cr3t\" }");
     let mut asked = posting(b"{\"n\":1.50}");
     asked.headers.push(("X-Trace".to_owned(), "7".to_owned()));
-    let environment = CallEnvironment { correlation_id: Some("c-1"), ..ENVIRONMENT };
-    let outcome = on_a_core(async { caller().run(&tool, &asked, &environment).await });
+    let environment = CallEnvironment { external_id: Some("c-1"), ..ENVIRONMENT };
+    let outcome = on_a_core(async { caller().run(&tool, &asked, &environment).await.result });
     assert_eq!(outcome, json("{}"));
     let request = requests.recv().unwrap().to_ascii_lowercase();
     let mut lines: Vec<&str> = request.split("\r\n").collect();
@@ -148,7 +148,7 @@ fn blocked_networks_are_not_reached_under_any_name() {
                 settings.blocked_networks =
                     vec!["127.0.0.0/8".parse().unwrap(), "::1".parse().unwrap()];
             });
-            caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await.unwrap_err()
+            caller.run(&tool, &request("GET", "/"), &ENVIRONMENT).await.result.unwrap_err()
         });
         let problem = Unreachable::Blocked;
         assert!(matches!(&error, CallError::Unreachable { problem: p, .. } if *p == problem));

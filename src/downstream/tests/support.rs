@@ -18,7 +18,7 @@ use crate::telemetry::ExecutionId;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const ENVIRONMENT: CallEnvironment<'_> =
-    CallEnvironment { execution_id: ExecutionId::NIL, correlation_id: None };
+    CallEnvironment { execution_id: ExecutionId::NIL, external_id: None, trace: None };
 
 /// A tool of kind `rest` behind a connection with these extra lines in its declaration.
 pub(super) fn tool_at(base_url: &str, connection: &str) -> Arc<CompiledTool> {
@@ -114,7 +114,7 @@ pub(super) fn call(
     tool: &Arc<CompiledTool>,
     request: &OutgoingRequest,
 ) -> Result<ToolOutcome, CallError> {
-    on_a_core(async { caller().run(tool, request, &ENVIRONMENT).await })
+    on_a_core(async { caller().run(tool, request, &ENVIRONMENT).await.result })
 }
 
 pub(super) fn get(api: &Api) -> Result<ToolOutcome, CallError> {

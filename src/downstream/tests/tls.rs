@@ -64,18 +64,22 @@ fn https_is_spoken_with_the_connections_own_roots() {
         let caller = caller();
         let good = tool(address.port(), &trusted);
         for _ in 0..3 {
-            assert_eq!(caller.run(&good, &request("GET", "/"), &ENVIRONMENT).await, json("{}"));
+            assert_eq!(
+                caller.run(&good, &request("GET", "/"), &ENVIRONMENT).await.result,
+                json("{}")
+            );
         }
         assert_eq!(accepted.get(), 1, "one connection for all calls");
         // Another trust never shares the socket of the first.
         let bad = tool(address.port(), &stranger);
-        let error = caller.run(&bad, &request("GET", "/"), &ENVIRONMENT).await.unwrap_err();
+        let error = caller.run(&bad, &request("GET", "/"), &ENVIRONMENT).await.result.unwrap_err();
         assert!(
             matches!(error, CallError::Unreachable { problem: Unreachable::Untrusted, .. }),
             "{error}"
         );
         let missing = tool(address.port(), &directory.path().join("none.pem"));
-        let error = caller.run(&missing, &request("GET", "/"), &ENVIRONMENT).await.unwrap_err();
+        let error =
+            caller.run(&missing, &request("GET", "/"), &ENVIRONMENT).await.result.unwrap_err();
         assert!(error.detail().contains("none.pem"), "{}", error.detail());
         stop.stop();
     });

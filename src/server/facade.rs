@@ -1,0 +1,272 @@
+//! The REST facade: the tools of a client application as plain HTTP resources.
+//!
+//! ```text
+//! GET  /runtime/{tenant}/{client}/tools          the list, as `tools/list` has it
+//! GET  /runtime/{tenant}/{client}/tools/{tool}   one entry of it
+//! POST /runtime/{tenant}/{client}/tools/{tool}   a call; the body is the object of its arguments
+//! GET  /runtime/{tenant}/{client}/openapi.json   all of it, described for code generators
+//! ```
+//!
+//! A call goes the way of every call (`invoke`). Its answer is the result of `tools/call` with the
+//! execution's id and a word for how it ended; the HTTP status says who is to blame.
+
+use std::pin::Pin;
+
+use super::{
+    calls::{AnswerKind, Answering, Waiting},
+    connection::Answer,
+    core::Core,
+    guard,
+    invoke::{self, Begun, Ended, Ending, ToolRequest},
+    openapi,
+    pipeline::Admission,
+    refusal::Refusal,
+    respond::{self, Echo},
+    route::Resource,
+    running::{Job, Plain, Running},
+    trail::{CallType, Channel, Origin, Trail},
+};
+use crate::{
+    catalog::ToolShape,
+    http::{Known, Method},
+    json::{self, Kind, Raw},
+    mcp::{self, Revision, ToolOutcome},
+    telemetry::ExecutionId,
+};
+
+/// What entries of lists look like.
+const SHAPE: ToolShape = ToolShape::V20251125;
+
+/// Answers a request to a resource of the facade.
+pub(crate) async fn answer(
+    admission: Admission<'_>,
+    resource: &Resource<'_>,
+) -> Result<Answer, Refusal> {
+    let is_read = matches!(admission.request.method(), Method::Get | Method::Head);
+    match resource {
+        Resource::Tools if is_read => Ok(tools(admission)),
+        Resource::Tool(name) if is_read => Ok(tool(admission, name)),
+        Resource::Tool(name) if admission.request.method() == Method::Post => call(admission, name),
+        Resource::Description if is_read => description(admission).await,
+        _ => Err(Refusal::MethodNotAllowed { allow: methods_of(resource) }),
+    }
+}
+
+/// The methods of a resource, as `Allow` lists them.
+pub(crate) fn methods_of(resource: &Resource<'_>) -> &'static str {
+    match resource {
+        Resource::Tools | Resource::Description => "GET, HEAD, OPTIONS",
+        Resource::Tool(_) => "GET, HEAD, POST, OPTIONS",
+    }
+}
+
+fn begin(admission: &Admission<'_>, call_type: CallType) -> Trail {
+    let origin = Origin {
+        core: admission.core,
+        view: &admission.view,
+        caller: admission.caller,
+        channel: Channel::Rest,
+        revision: None,
+        external_id: admission.echo.correlation.as_deref(),
+    };
+    let mut trail = Trail::begin(&origin, call_type);
+    trail.request_bytes = admission.request.body().len();
+    trail
+}
+
+fn tools(admission: Admission<'_>) -> Answer {
+    let trail = begin(&admission, CallType::ToolDiscovery);
+    let Admission { core, view, echo, out, .. } = admission;
+    let list = view.tools_list(SHAPE);
+    respond::body(core, out, echo, 200, "application/json", list);
+    trail.close(list.len());
+    written(echo)
+}
+
+fn tool(admission: Admission<'_>, name: &str) -> Answer {
+    let mut trail = begin(&admission, CallType::SchemaDiscovery);
+    let Admission { core, view, echo, out, .. } = admission;
+    let Some(tool) = view.tool(name) else {
+        trail.decided(false, "unknown_tool");
+        let ended = Ended { ending: Ending::Unknown, trail };
+        respond::plain(core, out, echo, &shaped(ended, name));
+        return written(echo);
+    };
+    trail.tool = Some(tool.clone());
+    let entry = tool.fragment(SHAPE);
+    respond::body(core, out, echo, 200, "application/json", entry);
+    trail.close(entry.len());
+    written(echo)
+}
+
+async fn description(admission: Admission<'_>) -> Result<Answer, Refusal> {
+    let trail = begin(&admission, CallType::ToolDiscovery);
+    let Admission { core, view, echo, out, .. } = admission;
+    let text = match core.shared.descriptions.find(&view) {
+        Some(text) => text,
+        None => {
+            let (shared, view) = (core.shared.clone(), view.clone());
+            let made = core.shared.workers.run(move || {
+                let base = shared.settings.listen.public_url.as_deref().unwrap_or_default();
+                let text = openapi::describe(&view, base.trim_end_matches('/'));
+                shared.descriptions.keep(&view, text)
+            });
+            made.await.map_err(|_| Refusal::Busy)?
+        }
+    };
+    respond::body(core, out, echo, 200, "application/json", &text);
+    trail.close(text.len());
+    Ok(written(echo))
+}
+
+fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
+    guard::check_content_type(admission.request)?;
+    let trail = begin(&admission, CallType::RestInvocation);
+    let Admission { core, request, echo, out, .. } = admission;
+    let begun = match arguments(request.body()) {
+        Ok(arguments) => {
+            let trace = request.header(Known::TraceParent);
+            invoke::begin(trail, &ToolRequest { name, arguments, trace })
+        }
+        Err(text) => {
+            let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
+            Begun::Ended(Ended { ending, trail })
+        }
+    };
+    match begun {
+        Begun::Ended(ended) => {
+            ended.count();
+            respond::plain(core, out, echo, &shaped(ended, name));
+            Ok(written(echo))
+        }
+        Begun::Running(call) => {
+            let running: Pin<Box<dyn Future<Output = Plain>>> = Box::pin(async move {
+                let ended = call.run(None).await;
+                ended.count();
+                shaped(ended, "")
+            });
+            let running = Running::Plain(running);
+            let job = Job { running, progress_token: None, note: Vec::new() };
+            let answering = Answering {
+                kind: AnswerKind::Json,
+                session: None,
+                revision: Revision::NEWEST,
+                header: None,
+                echo: echo.clone(),
+            };
+            Ok(Answer::Waiting(Box::new(Waiting { job, answering })))
+        }
+    }
+}
+
+fn written(echo: &Echo) -> Answer {
+    Answer::Written { keep_alive: echo.keep_alive }
+}
+
+/// The arguments of a body; no body stands for no arguments.
+fn arguments(body: &[u8]) -> Result<Option<Raw<'_>>, String> {
+    if body.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let root =
+        json::guard(body).map_err(|error| format!("the body is not usable: {error}"))?.root();
+    match root.kind() {
+        Kind::Object => Ok(Some(root)),
+        kind => {
+            Err(format!("the body must be the object of the arguments, not {}", kind.described()))
+        }
+    }
+}
+
+/// A call's ending as plain HTTP has it.
+fn shaped(ended: Ended, name: &str) -> Plain {
+    let Ended { ending, trail } = ended;
+    let downstream = trail.downstream.and_then(|(status, _)| status);
+    let (status, word) = invoke::status_of(&ending, downstream);
+    let outcome = match ending {
+        Ending::Ran(outcome) => outcome,
+        Ending::Failed(error) => ToolOutcome::Failure { text: error.to_string() },
+        Ending::Unknown => {
+            ToolOutcome::Failure { text: mcp::unknown_tool(name).message.into_owned() }
+        }
+        Ending::Cancelled => ToolOutcome::Failure { text: "The call was cancelled.".to_owned() },
+    };
+    let body = body(Some(trail.execution_id), word, downstream, &outcome);
+    trail.close(body.len());
+    Plain { status, body }
+}
+
+/// The body of every answer about a call: the result of `tools/call` in its newest form, with what
+/// plain HTTP would not know otherwise in front of it.
+fn body(
+    execution_id: Option<ExecutionId>,
+    word: &str,
+    downstream: Option<u16>,
+    outcome: &ToolOutcome,
+) -> Vec<u8> {
+    // Of this revision every outcome is a result.
+    let result =
+        mcp::tool_result(outcome, Revision::NEWEST).unwrap_or(crate::rpc::ResultBody::EMPTY);
+    let result = result.as_bytes();
+    let mut body = Vec::with_capacity(result.len() + 128);
+    body.push(b'{');
+    if let Some(id) = execution_id {
+        body.extend_from_slice(b"\"executionId\":\"");
+        id.write(&mut body);
+        body.extend_from_slice(b"\",");
+    }
+    body.extend_from_slice(b"\"status\":\"");
+    body.extend_from_slice(word.as_bytes());
+    body.extend_from_slice(b"\",");
+    if let Some(downstream) = downstream {
+        body.extend_from_slice(b"\"downstreamStatus\":");
+        body.extend_from_slice(downstream.to_string().as_bytes());
+        body.push(b',');
+    }
+    body.extend_from_slice(result.get(1..).unwrap_or(b"}"));
+    body
+}
+
+/// The body of a refusal, in the form of every answer of the facade.
+pub(crate) fn refusal(refusal: &Refusal) -> Vec<u8> {
+    let text = refusal.error().message.into_owned();
+    body(None, refusal.reason(), None, &ToolOutcome::Failure { text })
+}
+
+/// Writes a refusal of a request to the facade.
+pub(crate) fn refuse(core: &Core, out: &mut Vec<u8>, echo: &Echo, refused: &Refusal) {
+    respond::refuse_with(core, out, echo, refused, &refusal(refused));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_an_object_or_nothing() {
+        for empty in ["", " \n"] {
+            assert_eq!(arguments(empty.as_bytes()), Ok(None));
+        }
+        assert_eq!(arguments(b"{\"a\":1.50}").unwrap().unwrap().text(), "{\"a\":1.50}");
+        for wrong in ["[]", "7", "{", "{\"a\":1,\"a\":2}"] {
+            assert!(arguments(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn answers_are_results_with_a_word_in_front() {
+        let outcome =
+            ToolOutcome::Success { structured_json: Some(b"{\"n\":1.50}".to_vec()), text: None };
+        let text =
+            String::from_utf8(body(Some(ExecutionId::NIL), "ok", Some(200), &outcome)).unwrap();
+        assert_eq!(
+            text,
+            "{\"executionId\":\"00000000-0000-0000-0000-000000000000\",\"status\":\"ok\",\
+             \"downstreamStatus\":200,\"content\":[{\"type\":\"text\",\"text\":\"{\\\"n\\\":1.50}\"}],\
+             \"structuredContent\":{\"n\":1.50},\"isError\":false}"
+        );
+        let told: serde_json::Value = serde_json::from_slice(&refusal(&Refusal::Busy)).unwrap();
+        assert_eq!((&told["status"], &told["isError"]), (&"busy".into(), &true.into()));
+        assert!(told.get("executionId").is_none());
+    }
+}

@@ -1,0 +1,221 @@
+//! The REST facade of a client application as an OpenAPI 3.1 document.
+//!
+//! Made from what the view lists: its schemas are JSON Schema of the dialect that OpenAPI 3.1 has,
+//! so they go in as they are. Made once for a view, on a worker, and kept while there is room.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+};
+
+use parking_lot::Mutex;
+
+use crate::{
+    catalog::{ClientApplicationId, TenantId, ToolShape, View},
+    json::{self, Raw, write_string},
+};
+
+/// Bytes of all descriptions kept; they can be made again.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
+type Owner = (TenantId, ClientApplicationId);
+
+/// Descriptions that were asked for, each with the view it is of.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptions {
+    kept: Mutex<HashMap<Owner, (Weak<View>, Arc<[u8]>)>>,
+}
+
+impl Descriptions {
+    /// The description of exactly this view.
+    pub(crate) fn find(&self, view: &Arc<View>) -> Option<Arc<[u8]>> {
+        let kept = self.kept.lock();
+        let (of, text) = kept.get(&owner(view))?;
+        std::ptr::eq(of.as_ptr(), Arc::as_ptr(view)).then(|| text.clone())
+    }
+
+    /// Keeps a description, in place of one of an older view.
+    pub(crate) fn keep(&self, view: &Arc<View>, text: Vec<u8>) -> Arc<[u8]> {
+        let text: Arc<[u8]> = text.into();
+        let mut kept = self.kept.lock();
+        kept.remove(&owner(view));
+        let bytes: usize = kept.values().map(|(_, text)| text.len()).sum();
+        if bytes + text.len() > KEPT_BYTES_MAX {
+            kept.clear();
+        }
+        if text.len() <= KEPT_BYTES_MAX {
+            kept.insert(owner(view), (Arc::downgrade(view), text.clone()));
+        }
+        text
+    }
+}
+
+fn owner(view: &View) -> Owner {
+    (view.tenant.clone(), view.client_application.clone())
+}
+
+/// Writes the document. `base` is the public URL without a slash at its end; empty where none is
+/// set, and then paths hold for the server the document came from.
+pub(crate) fn describe(view: &View, base: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(4096 + 2 * view.tools_list(ToolShape::V20251125).len());
+    put(&mut out, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":");
+    let (tenant, client) = (view.tenant.as_str(), view.client_application.as_str());
+    write_string(&mut out, view.title.as_deref().unwrap_or(client));
+    put(&mut out, ",\"version\":\"1\"");
+    if let Some(text) = &view.instructions {
+        put(&mut out, ",\"description\":");
+        write_string(&mut out, text);
+    }
+    put(&mut out, "},\"servers\":[{\"url\":");
+    // Ids are of characters that a path has no need to encode.
+    write_string(&mut out, &format!("{base}/runtime/{tenant}/{client}"));
+    put(&mut out, "}],\"security\":");
+    put(&mut out, if view.open { "[{},{\"key\":[]}]" } else { "[{\"key\":[]}]" });
+    put(&mut out, ",\"paths\":{\"/tools\":");
+    put(&mut out, LIST);
+    for tool in view.tools() {
+        out.push(b',');
+        write_tool(&mut out, tool.fragment(ToolShape::V20251125));
+    }
+    put(&mut out, "},\"components\":");
+    put(&mut out, COMPONENTS);
+    out.push(b'}');
+    out
+}
+
+fn put(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// The path of one tool, from its entry of the list.
+fn write_tool(out: &mut Vec<u8>, entry: &[u8]) {
+    // The entry is JSON that this program wrote.
+    let Ok(entry) = json::guard(entry) else { return };
+    let entry = entry.root();
+    let member = |name: &str| entry.get(name).map(Raw::text);
+    let name = entry.get("name").and_then(Raw::as_str).unwrap_or_default();
+    write_string(out, &format!("/tools/{name}"));
+    put(out, ":{\"post\":{\"operationId\":");
+    write_string(out, &name);
+    if let Some(title) = member("title") {
+        put(out, ",\"summary\":");
+        put(out, title);
+    }
+    if let Some(description) = member("description") {
+        put(out, ",\"description\":");
+        put(out, description);
+    }
+    put(out, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
+    put(out, member("inputSchema").unwrap_or("{\"type\":\"object\"}"));
+    put(out, "}}},\"responses\":{\"200\":{\"description\":\"What the tool came to.\",");
+    put(out, "\"content\":{\"application/json\":{\"schema\":");
+    match member("outputSchema") {
+        Some(schema) => {
+            put(
+                out,
+                "{\"allOf\":[{\"$ref\":\"#/components/schemas/Result\"},{\"type\":\"object\",",
+            );
+            put(out, "\"required\":[\"structuredContent\"],\"properties\":{\"structuredContent\":");
+            put(out, schema);
+            put(out, "}}]}");
+        }
+        None => put(out, "{\"$ref\":\"#/components/schemas/Result\"}"),
+    }
+    put(out, "}}},");
+    put(out, FAILURES);
+    put(out, "}}}");
+}
+
+const LIST: &str = concat!(
+    r#"{"get":{"operationId":"list_tools_of_this_client","summary":"List the tools","responses":{"#,
+    r#""200":{"description":"The tools, as MCP lists them.","content":{"application/json":{"#,
+    r#""schema":{"type":"object","required":["tools"],"properties":{"tools":{"type":"array","#,
+    r#""items":{"type":"object"}}}}}}}}}}"#
+);
+
+const FAILURES: &str = concat!(
+    r##""400":{"$ref":"#/components/responses/Failed"},"401":{"$ref":"#/components/responses/Failed"},"##,
+    r##""403":{"$ref":"#/components/responses/Failed"},"404":{"$ref":"#/components/responses/Failed"},"##,
+    r##""422":{"$ref":"#/components/responses/Failed"},"429":{"$ref":"#/components/responses/Limited"},"##,
+    r##""502":{"$ref":"#/components/responses/Failed"},"503":{"$ref":"#/components/responses/Limited"},"##,
+    r##""504":{"$ref":"#/components/responses/Failed"}"##
+);
+
+const COMPONENTS: &str = concat!(
+    r#"{"securitySchemes":{"key":{"type":"http","scheme":"bearer"}},"schemas":{"Result":{"#,
+    r#""type":"object","required":["status","isError","content"],"properties":{"#,
+    r#""executionId":{"type":"string","format":"uuid","description":"Names this call in log and audit."},"#,
+    r#""status":{"type":"string","description":"`ok`, or what went wrong."},"#,
+    r#""downstreamStatus":{"type":"integer","description":"What the API answered with."},"#,
+    r#""isError":{"type":"boolean"},"structuredContent":{"type":"object"},"#,
+    r#""content":{"type":"array","items":{"type":"object","required":["type"],"properties":{"#,
+    r#""type":{"type":"string"},"text":{"type":"string"}}}}}}},"responses":{"#,
+    r##""Failed":{"description":"`status` and the text say what went wrong.","content":{"##,
+    r##""application/json":{"schema":{"$ref":"#/components/schemas/Result"}}}},"##,
+    r##""Limited":{"description":"Too much at a time; `Retry-After` says when to come back.","##,
+    r##""headers":{"Retry-After":{"schema":{"type":"integer"}}},"content":{"##,
+    r##""application/json":{"schema":{"$ref":"#/components/schemas/Result"}}}}}}"##
+);
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::catalog::{Snapshot, files};
+
+    fn view() -> Arc<View> {
+        let text = r#"
+            [[tenant]]
+            id = "acme"
+            [[client_application]]
+            tenant = "acme"
+            id = "desk"
+            title = "The \"desk\""
+            [[toolset]]
+            tenant = "acme"
+            id = "appliance"
+            kind = "builtin"
+            [[assignment]]
+            tenant = "acme"
+            client_application = "desk"
+            toolset = "appliance"
+        "#;
+        let (entities, problems) = files::read_text(Path::new("test.toml"), text);
+        assert!(problems.is_empty(), "{problems:?}");
+        Arc::clone(Snapshot::compile(&entities, 1).unwrap().view("acme", "desk").unwrap())
+    }
+
+    #[test]
+    fn every_tool_is_a_path_and_every_reference_leads_somewhere() {
+        let view = view();
+        let text = describe(&view, "https://ringway.example");
+        let document: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(document["info"]["title"], "The \"desk\"");
+        assert_eq!(document["servers"][0]["url"], "https://ringway.example/runtime/acme/desk");
+        let paths = document["paths"].as_object().unwrap();
+        assert_eq!(paths.len(), 1 + view.tools().len());
+        let post = &document["paths"]["/tools/list_tools"]["post"];
+        assert_eq!(post["operationId"], "list_tools");
+        let schema = &post["requestBody"]["content"]["application/json"]["schema"];
+        assert_eq!(schema["type"], "object");
+        let text = String::from_utf8(text).unwrap();
+        for reference in text.split("\"$ref\":\"#").skip(1) {
+            let pointer = reference.split('"').next().unwrap();
+            assert!(document.pointer(pointer).is_some(), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn a_description_is_kept_for_its_view_only() {
+        let (one, other) = (view(), view());
+        let kept = Descriptions::default();
+        kept.keep(&one, vec![1]);
+        assert_eq!(kept.find(&one).as_deref(), Some(&[1][..]));
+        assert!(kept.find(&other).is_none());
+        kept.keep(&other, vec![0; KEPT_BYTES_MAX]);
+        assert!(kept.find(&one).is_none() && kept.find(&other).is_some());
+    }
+}
