@@ -14,7 +14,7 @@ use super::{ClientApplicationId, ConnectionId, TenantId, ToolName, ToolsetId};
 use crate::mapping::FieldRule;
 
 /// Somebody whose client applications, toolsets and sessions are apart from everybody else's.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
     /// Names it.
@@ -31,7 +31,7 @@ pub struct Tenant {
 }
 
 /// One consumer of a tenant's tools: it has an endpoint and keys of its own.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientApplication {
     /// Whose it is.
@@ -53,7 +53,7 @@ pub struct ClientApplication {
 }
 
 /// Where an API is and how it is reached.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
     /// Whose it is.
@@ -93,7 +93,7 @@ pub enum ToolsetKind {
 }
 
 /// Tools that belong together and are assigned together.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Toolset {
     /// Whose it is.
@@ -160,7 +160,7 @@ pub struct Annotations {
 }
 
 /// One operation of an API as a tool.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
     /// Whose it is.
@@ -196,7 +196,7 @@ pub struct Tool {
 }
 
 /// Gives a client application a toolset.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assignment {
     /// Whose both are.

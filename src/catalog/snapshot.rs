@@ -173,7 +173,7 @@ fn tenants<'a>(
 ) -> HashMap<&'a str, CompiledTenant> {
     let mut tenants = HashMap::new();
     for entry in &entities.tenants {
-        let Tenant { id, title, allowed_origins, sessions_max } = &entry.value;
+        let Tenant { id, title, allowed_origins, sessions_max } = &*entry.value;
         let mut faults = Vec::new();
         check_text("title", title.as_deref().unwrap_or(""), TITLE_BYTES_MAX, &mut faults);
         if *sessions_max == Some(0) {
