@@ -167,7 +167,7 @@ fn tenants<'a>(
 ) -> HashMap<&'a str, CompiledTenant> {
     let mut tenants = HashMap::new();
     for entry in &entities.tenants {
-        let Tenant { id, allowed_origins, sessions_max, .. } = &entry.value;
+        let Tenant { id, allowed_origins, sessions_max, .. } = &*entry.value;
         let mut faults = faults::of_tenant(&entry.value);
         let mut origins = Vec::new();
         for text in allowed_origins {
