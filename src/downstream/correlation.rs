@@ -1,15 +1,12 @@
 //! Which ids of a call its API is told, and under which names: the connection says.
 
 use crate::catalog::CompiledConnection;
-use crate::telemetry::{TraceParent, TraceText};
+use crate::telemetry::{ExecutionId, TraceParent, TraceText};
 
 use super::rest::CallEnvironment;
 
-/// The text of an execution id.
-type IdText = [u8; crate::telemetry::ExecutionId::TEXT_BYTES];
-
-/// The headers that tie a call to what caused it; their values live here while the request is
-/// written.
+/// The headers that tie a call to what caused it. Their values live here while the request is
+/// written, so nothing is allocated for them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Forwarded<'a> {
     id: Option<(&'a str, Id<'a>)>,
@@ -19,17 +16,27 @@ pub(crate) struct Forwarded<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Id<'a> {
     External(&'a str),
-    Execution(IdText),
+    Execution([u8; ExecutionId::TEXT_BYTES]),
 }
 
 impl<'a> Forwarded<'a> {
     /// What the connection wants of this call's ids.
     pub(crate) fn of(
-        _connection: &'a CompiledConnection,
+        connection: &'a CompiledConnection,
         environment: &CallEnvironment<'a>,
     ) -> Self {
-        let id = environment.external_id.map(|id| ("X-Correlation-Id", Id::External(id)));
-        Self { id, trace: None }
+        let id = connection.correlation.as_ref().and_then(|header| {
+            let id = if header.is_execution_id {
+                Id::Execution(environment.execution_id.to_text())
+            } else {
+                Id::External(environment.external_id?)
+            };
+            Some((&*header.name, id))
+        });
+        let trace = connection
+            .traceparent
+            .then(|| TraceParent::of(environment.execution_id, environment.trace).text());
+        Self { id, trace }
     }
 
     /// Names and values.

@@ -2,7 +2,7 @@
 //!
 //! What goes out is what the connection and the mapping say, and nothing else: no header of the
 //! client ever gets here. Of two headers with one name the connection's wins, so no argument can
-//! replace a credential; headers that frame messages belong to `http` and are dropped from both.
+//! replace a credential or the id of a call; headers that frame messages belong to `http` and are dropped from both.
 
 use std::borrow::Cow;
 
@@ -57,15 +57,19 @@ impl Outgoing<'_> {
             ("Content-Type", self.content_type.filter(|_| self.body.is_some())),
         ];
         let defaults = defaults.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let defaults = defaults.chain(self.forwarded.headers());
         let defaults =
             defaults.filter(|(name, _)| !self.is_configured(name) && !self.is_mapped(name));
-        let headers = defaults.chain(configured).chain(mapped);
+        let mapped = mapped.filter(|(name, _)| !self.is_forwarded(name));
+        let headers = defaults.chain(configured).chain(self.forwarded.headers()).chain(mapped);
         headers.filter(|(name, _)| !is_framing(name))
     }
 
     fn is_configured(&self, name: &str) -> bool {
         self.connection_headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
+    }
+
+    fn is_forwarded(&self, name: &str) -> bool {
+        self.forwarded.headers().any(|(other, _)| other.eq_ignore_ascii_case(name))
     }
 
     fn is_mapped(&self, name: &str) -> bool {

@@ -102,17 +102,16 @@ fn tool(admission: Admission<'_>, name: &str) -> Answer {
 async fn description(admission: Admission<'_>) -> Result<Answer, Refusal> {
     let trail = begin(&admission, CallType::ToolDiscovery);
     let Admission { core, view, echo, out, .. } = admission;
-    let text = match core.shared.descriptions.find(&view) {
-        Some(text) => text,
-        None => {
-            let (shared, view) = (core.shared.clone(), view.clone());
-            let made = core.shared.workers.run(move || {
-                let base = shared.settings.listen.public_url.as_deref().unwrap_or_default();
-                let text = openapi::describe(&view, base.trim_end_matches('/'));
-                shared.descriptions.keep(&view, text)
-            });
-            made.await.map_err(|_| Refusal::Busy)?
-        }
+    let text = if let Some(text) = core.shared.descriptions.find(&view) {
+        text
+    } else {
+        let shared = core.shared.clone();
+        let made = core.shared.workers.run(move || {
+            let base = shared.settings.listen.public_url.as_deref().unwrap_or_default();
+            let text = openapi::describe(&view, base.trim_end_matches('/'));
+            shared.descriptions.keep(&view, text)
+        });
+        made.await.map_err(|_| Refusal::Busy)?
     };
     respond::body(core, out, echo, 200, "application/json", &text);
     trail.close(text.len());

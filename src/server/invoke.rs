@@ -55,7 +55,7 @@ pub(crate) struct Ended {
 pub(crate) enum Begun {
     Ended(Ended),
     /// Something outside this core has to be waited for.
-    Running(Box<ToolCall>),
+    Running(ToolCall),
 }
 
 /// A call with all it needs.
@@ -100,7 +100,7 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         },
     };
     let trace = request.trace.and_then(TraceParent::parse);
-    Begun::Running(Box::new(ToolCall { trail, tool, work, trace }))
+    Begun::Running(ToolCall { trail, tool, work, trace })
 }
 
 impl ToolCall {

@@ -19,11 +19,13 @@ use crate::{
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
 type Owner = (TenantId, ClientApplicationId);
+/// Of which view, and its text.
+type Description = (Weak<View>, Arc<[u8]>);
 
 /// Descriptions that were asked for, each with the view it is of.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptions {
-    kept: Mutex<HashMap<Owner, (Weak<View>, Arc<[u8]>)>>,
+    kept: Mutex<HashMap<Owner, Description>>,
 }
 
 impl Descriptions {

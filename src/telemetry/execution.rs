@@ -22,9 +22,14 @@ impl ExecutionId {
 
     /// Appends its text.
     pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to_text());
+    }
+
+    /// Its text, which is ASCII.
+    pub fn to_text(self) -> [u8; Self::TEXT_BYTES] {
         let mut text = [0; Self::TEXT_BYTES];
         self.0.hyphenated().encode_lower(&mut text);
-        out.extend_from_slice(&text);
+        text
     }
 }
 

@@ -64,3 +64,45 @@ fn what_is_no_id_is_ignored() {
     let twice = with_id(with_id(client.message(&ping())));
     assert_eq!(client.send(&twice).header(NAME), None);
 }
+
+/// What the API is told of a call with these headers, behind a connection with this line.
+fn told(line: &str, headers: &[(&str, &str)]) -> (serde_json::Value, crate::harness::Asked) {
+    let service = Service::echo();
+    let connection = format!("base_url = \"{}\"\n{line}", service.base());
+    let server = Setup::new().api_with(&connection, &[TOOL]).start();
+    let mut request = Request::new("POST", "/runtime/demo/public/tools/look").json(&json!({}));
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let answer = Client::keyless(&server, "demo/public").send(&request).expect(200).json();
+    (answer["executionId"].clone(), service.asked())
+}
+
+#[test]
+fn the_connection_says_which_id_goes_on_and_under_which_name() {
+    let id = [("X-Correlation-Id", "order-7")];
+    let (_, asked) = told("", &id);
+    assert!(asked.header("X-Correlation-Id").is_none() && asked.header("traceparent").is_none());
+    let (_, asked) = told("correlation = { strategy = \"external_id\" }", &id);
+    assert_eq!(asked.header("X-Correlation-Id"), Some("order-7"));
+    let (_, asked) = told("correlation = { strategy = \"external_id\" }", &[]);
+    assert_eq!(asked.header("X-Correlation-Id"), None);
+    let line = "correlation = { strategy = \"execution_id\", header = \"X-Call\" }";
+    let (execution, asked) = told(line, &id);
+    assert_eq!(asked.header("X-Call"), execution.as_str());
+    assert_ne!(asked.header("X-Call"), Some("order-7"));
+    assert_eq!(asked.header("X-Correlation-Id"), None);
+}
+
+#[test]
+fn a_trace_is_continued_or_begun() {
+    let line = "correlation = { traceparent = true }";
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let (_, asked) = told(line, &[("traceparent", parent)]);
+    let sent = asked.header("traceparent").unwrap();
+    assert_eq!(sent[..36], parent[..36]);
+    assert_ne!(sent[36..52], parent[36..52]);
+    let (execution, asked) = told(line, &[("traceparent", "00-0-0-0")]);
+    let own = execution.as_str().unwrap().replace('-', "");
+    assert_eq!(&asked.header("traceparent").unwrap()[3..35], own);
+}

@@ -20,9 +20,15 @@ fn the_request_holds_what_connection_and_mapping_say_and_no_more() {
             talk.say(json_answer("200 OK", "{}"));
         }
     });
-    let tool = tool(&api, "headers = { Authorization = \"Bearer s3cr3t\" }");
+    let tool = tool(
+        &api,
+        "headers = { Authorization = \"Bearer s3cr3t\" }\n\
+         correlation = { strategy = \"external_id\" }",
+    );
     let mut asked = posting(b"{\"n\":1.50}");
     asked.headers.push(("X-Trace".to_owned(), "7".to_owned()));
+    // No argument stands in for the id.
+    asked.headers.push(("x-correlation-id".to_owned(), "forged".to_owned()));
     let environment = CallEnvironment { external_id: Some("c-1"), ..ENVIRONMENT };
     let outcome = on_a_core(async { caller().run(&tool, &asked, &environment).await.result });
     assert_eq!(outcome, json("{}"));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use client::{Client, Events, NEWEST, call, cancel, initialize, ping, rpc};
 pub(crate) use process::{Output, Ringway, Setup};
-pub(crate) use service::{Plan, Service, answer, json_answer};
+pub(crate) use service::{Asked, Plan, Service, answer, json_answer};
 pub(crate) use wire::{Answer, Request, Wire};
 
 /// Longest wait for anything that must happen; a test that waits so long fails.
