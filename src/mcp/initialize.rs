@@ -8,9 +8,12 @@ use crate::json::{self, Kind, Raw};
 use crate::rpc::{ResultBody, RpcError};
 use crate::sessions::{ClientCapabilities, ClientInfo};
 
-/// `listChanged` is a promise: it stands where changes are told.
-const CAPABILITIES: &str =
-    r#","capabilities":{"tools":{"listChanged":true},"resources":{},"prompts":{}}"#;
+/// `listChanged` is a promise: it stands where there are streams to tell changes on.
+const CAPABILITIES: &str = concat!(
+    r#","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true},"#,
+    r#""prompts":{"listChanged":true}}"#
+);
+const CAPABILITIES_UNTOLD: &str = r#","capabilities":{"tools":{},"resources":{},"prompts":{}}"#;
 
 /// What a client agreed on; the server makes a session of it where sessions are on.
 #[derive(Clone, Debug)]
@@ -42,10 +45,11 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
-    /// What the server calls itself.
-    pub fn new(name: &str, title: &str, version: &str) -> Self {
+    /// What the server calls itself, and whether it tells clients that their lists changed.
+    pub fn new(name: &str, title: &str, version: &str, tells_changes: bool) -> Self {
+        let capabilities = if tells_changes { CAPABILITIES } else { CAPABILITIES_UNTOLD };
         let part = |title: Option<&str>| {
-            let mut out = CAPABILITIES.as_bytes().to_vec();
+            let mut out = capabilities.as_bytes().to_vec();
             out.extend_from_slice(b",\"serverInfo\":{\"name\":");
             json::write_string(&mut out, name);
             if let Some(title) = title {

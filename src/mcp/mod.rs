@@ -31,7 +31,9 @@ pub use call::{Invocation, progress_token};
 pub use dispatch::{DispatchContext, Step, dispatch};
 pub use initialize::{Initialization, ServerInfo, negotiate};
 pub use method::Method;
-pub use notifications::{TOOLS_LIST_CHANGED, progress};
+pub use notifications::{
+    PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, progress,
+};
 pub use outcome::{ToolOutcome, tool_result};
 pub use refusal::unknown_tool;
 

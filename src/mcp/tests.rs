@@ -54,7 +54,7 @@ impl Client {
     fn new() -> Self {
         Self {
             view: view("desk"),
-            server: ServerInfo::new("ringway", "Ringway", "1.2.3"),
+            server: ServerInfo::new("ringway", "Ringway", "1.2.3", true),
             revision: Revision::NEWEST,
             in_session: false,
             page_size: 0,
@@ -116,8 +116,8 @@ fn revisions_are_negotiated() {
         }
         let capabilities = json!({
             "tools": {"listChanged": true},
-            "resources": {},
-            "prompts": {},
+            "resources": {"listChanged": true},
+            "prompts": {"listChanged": true},
         });
         let whole = json!({
             "protocolVersion": expected,

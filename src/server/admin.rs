@@ -296,9 +296,9 @@ async fn apply(core: &Rc<Core>, bytes: &[u8]) -> Result<Value, Trouble> {
             shared.publication.apply(entities, declared.dry_run).map_err(Trouble::from)
         })
         .await??;
-    if let Some(before) = &applied.before {
+    if applied.before.is_some() {
         tracing::info!(version = applied.version, "catalog changed");
-        core.shared.tell_clients(before);
+        core.shared.tell_clients();
     }
     let names = |names: &[EntityName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     Ok(json!({
@@ -311,6 +311,6 @@ async fn apply(core: &Rc<Core>, bytes: &[u8]) -> Result<Value, Trouble> {
 
 /// Sends `notifications/tools/list_changed` to every standalone stream.
 fn notify(core: &Core) -> Value {
-    core.shared.notify_standing(None);
+    core.shared.tell_everyone();
     json!({ "notified": true })
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{
+    announce,
     connections::Connections,
     message::{Attach, CoreMessage},
     outlet::{self, Outlets},
@@ -21,7 +22,6 @@ use super::{
     write_behind::WriteBehind,
 };
 use crate::{
-    catalog::TenantId,
     downstream::RestCaller,
     http::{self, BodyLength},
     identity::Caller,
@@ -222,10 +222,6 @@ impl Core {
         self.send(outlet::core_of(outlet), CoreMessage::Deliver { outlet, frame });
     }
 
-    fn is_of_tenant(&self, session: SessionKey, tenant: &str) -> bool {
-        self.shared.sessions.peek(session).is_some_and(|session| session.tenant() == tenant)
-    }
-
     fn owner(&self, stream: StreamId) -> usize {
         usize::from(stream.core) % self.shared.cores()
     }
@@ -313,9 +309,8 @@ impl Core {
                     cancelled.notify();
                 }
             }
-            CoreMessage::NotifyStanding { tenant, payload } => {
-                self.notify_standing(tenant.as_ref().map(TenantId::as_str), &payload);
-            }
+            CoreMessage::Gather => announce::gather(self),
+            CoreMessage::Announce(announcement) => announce::announce(self, &announcement),
             CoreMessage::CheckListeners => self.check_listeners(),
             CoreMessage::Beat { answer } => say(answer, ()),
             CoreMessage::Stop => {
@@ -384,33 +379,6 @@ impl Core {
         if let Some(outlet) = outlet {
             self.send(outlet::core_of(outlet), CoreMessage::FinishOutlet { outlet });
         }
-    }
-
-    /// A server message for the standalone streams that have a client now; nothing is kept for
-    /// those that have none (lists are read again on reconnect).
-    fn notify_standing(self: &Rc<Self>, tenant: Option<&str>, payload: &[u8]) {
-        let now_ms = self.clock.now_ms();
-        let standing: Vec<StreamId> = {
-            let streams = self.streams.borrow();
-            streams
-                .open_streams()
-                .filter(|(id, session, kind)| {
-                    *kind != StreamKind::Post
-                        && streams.outlet(*id).is_some()
-                        && tenant.is_none_or(|tenant| self.is_of_tenant(*session, tenant))
-                })
-                .map(|(id, _, _)| id)
-                .collect()
-        };
-        for stream in standing {
-            let published = self.streams.borrow_mut().publish(stream, payload, now_ms);
-            if let Some(published) = published
-                && let Some(outlet) = published.outlet
-            {
-                self.deliver(outlet, published.frame);
-            }
-        }
-        self.write_behind.wake();
     }
 }
 

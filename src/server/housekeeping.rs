@@ -3,7 +3,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use super::{core::Core, session};
+use super::{announce, core::Core, session};
 use crate::{
     rt,
     sessions::{SessionRecord, SessionTable, Swept},
@@ -32,6 +32,9 @@ pub(crate) async fn run(core: Rc<Core>) {
         core.send_put_off();
         core.write_behind.expire(core.clock.now_ms());
         sweep_sessions(&core, tick % SWEEP_TICKS);
+        if core.index == 0 {
+            announce::gather(&core);
+        }
         if tick % LISTENER_TICKS == 0 {
             core.check_listeners();
         }

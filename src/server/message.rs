@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::announce::Announcement;
 use crate::{
-    catalog::TenantId,
     rt::{OneshotSender, Weigh},
     sessions::SessionKey,
     streams::{OutletId, StreamId, StreamKind},
@@ -34,8 +34,10 @@ pub(crate) enum CoreMessage {
     EndStream { stream: StreamId },
     /// The client cancelled a call this core runs.
     CancelCall { number: u64 },
-    /// A server message for every standalone stream, or those of one tenant.
-    NotifyStanding { tenant: Option<TenantId>, payload: Arc<Vec<u8>> },
+    /// The catalog changed: wait for more of it, then tell clients.
+    Gather,
+    /// Lists are others now: tell the clients of this core.
+    Announce(Arc<Announcement>),
     /// Keys were revoked: close the streams of those who may no longer listen.
     CheckListeners,
     /// Is this core turning?

@@ -11,6 +11,7 @@
 //! - Changes of catalog and keys run on workers; a core only ever sees a finished, published state.
 
 mod admin;
+mod announce;
 mod appliance;
 mod calls;
 mod connection;

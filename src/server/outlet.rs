@@ -12,7 +12,12 @@ use std::{
     sync::Arc,
 };
 
-use crate::{identity::Caller, rt::Notify, streams::OutletId};
+use crate::{
+    catalog::{ClientApplicationId, TenantId},
+    identity::Caller,
+    rt::Notify,
+    streams::OutletId,
+};
 
 /// Bits of an outlet's number that count outlets of one core; the bits above name the core.
 const NUMBER_BITS: u32 = 48;
@@ -49,6 +54,8 @@ pub(crate) struct Outlet {
     purpose: Purpose,
     /// Who listens, where that must stay allowed for as long as the stream is open.
     listener: Cell<Option<Caller>>,
+    /// Whose lists its client reads, where it shows no stream of a session.
+    audience: RefCell<Option<(TenantId, ClientApplicationId)>>,
     queue: RefCell<VecDeque<Arc<Vec<u8>>>>,
     queued_bytes: Cell<usize>,
     queued_bytes_max: Cell<usize>,
@@ -134,6 +141,11 @@ impl Outlet {
         self.listener.set(Some(listener));
     }
 
+    /// Says whose lists the client of a stream outside sessions reads.
+    pub(crate) fn set_audience(&self, tenant: TenantId, client_application: ClientApplicationId) {
+        self.audience.replace(Some((tenant, client_application)));
+    }
+
     pub(crate) fn purpose(&self) -> Purpose {
         self.purpose
     }
@@ -203,6 +215,7 @@ impl Outlets {
             id,
             purpose,
             listener: Cell::new(None),
+            audience: RefCell::default(),
             queue: RefCell::default(),
             queued_bytes: Cell::new(0),
             queued_bytes_max: Cell::new(self.queued_bytes_max.saturating_mul(times)),
@@ -224,6 +237,15 @@ impl Outlets {
         for outlet in self.open.borrow().values() {
             if outlet.listener.get().is_some_and(|listener| !may_listen(listener)) {
                 outlet.drop_connection();
+            }
+        }
+    }
+
+    /// Visits the outlets outside sessions whose clients listen for changes of their lists.
+    pub(crate) fn for_each_audience(&self, visit: impl Fn(&Outlet, &str, &str)) {
+        for outlet in self.open.borrow().values() {
+            if let Some((tenant, client_application)) = &*outlet.audience.borrow() {
+                visit(outlet, tenant.as_str(), client_application.as_str());
             }
         }
     }

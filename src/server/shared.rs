@@ -1,7 +1,6 @@
 //! What all cores share: nothing else is shared between them.
 
 use std::{
-    collections::BTreeSet,
     net::SocketAddr,
     ops::Deref,
     sync::{
@@ -12,15 +11,15 @@ use std::{
 };
 
 use super::{
+    announce::Announcer,
     guard::Guard,
     message::CoreMessage,
     openapi::Descriptions,
     publication::{Publication, Published},
 };
 use crate::{
-    catalog::{Snapshot, TenantId},
     http::Limits,
-    mcp::{self, ServerInfo},
+    mcp::ServerInfo,
     rt::{InboxSender, Undelivered, WorkerPool},
     sessions::{SessionIds, SessionTable},
     settings::Settings,
@@ -63,6 +62,7 @@ pub(crate) struct Shared {
     /// The comment that keeps an idle event stream open.
     pub(crate) keep_alive_frame: Arc<Vec<u8>>,
     pub(crate) server_info: ServerInfo,
+    pub(crate) announcer: Announcer,
     pub(crate) descriptions: Descriptions,
     driver: OnceLock<&'static str>,
 }
@@ -116,7 +116,13 @@ impl Shared {
                 body_bytes_max: settings.http.body_bytes_max,
             },
             keep_alive_frame: Arc::new(frame::KEEP_ALIVE.to_vec()),
-            server_info: ServerInfo::new("ringway", "Ringway", env!("CARGO_PKG_VERSION")),
+            server_info: ServerInfo::new(
+                "ringway",
+                "Ringway",
+                env!("CARGO_PKG_VERSION"),
+                settings.runtime.mcp.sse.enabled,
+            ),
+            announcer: Announcer::new(parts.publication.current().snapshot.clone()),
             descriptions: Descriptions::default(),
             driver: OnceLock::new(),
             parts,
@@ -154,30 +160,6 @@ impl Shared {
 
     pub(crate) fn cores(&self) -> usize {
         self.inboxes.len()
-    }
-
-    /// Tells the live streams of every tenant whose tools differ from `before`.
-    pub(crate) fn tell_clients(&self, before: &Snapshot) {
-        let published = self.publication.current();
-        let changed = published.snapshot.changed_views(before);
-        let tenants: BTreeSet<TenantId> = changed.iter().map(|view| view.tenant.clone()).collect();
-        for tenant in tenants {
-            self.notify_standing(Some(&tenant));
-        }
-    }
-
-    /// Sends `notifications/tools/list_changed` to the standalone streams of a tenant, or of all.
-    pub(crate) fn notify_standing(&self, tenant: Option<&TenantId>) {
-        let payload = Arc::new(mcp::TOOLS_LIST_CHANGED.to_vec());
-        for core in 0..self.cores() {
-            let (tenant, payload) = (tenant.cloned(), payload.clone());
-            if self.send(core, CoreMessage::NotifyStanding { tenant, payload }).is_err() {
-                tracing::warn!(
-                    core,
-                    "a core's inbox is full; its clients are not told of a change"
-                );
-            }
-        }
     }
 
     /// Puts a message into a core's inbox; gives it back when the inbox is full or closed.

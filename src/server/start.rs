@@ -238,8 +238,8 @@ fn reload(shared: &Shared) {
     };
     match shared.publication.apply(declared, false) {
         Ok(applied) => {
-            if let Some(before) = &applied.before {
-                shared.tell_clients(before);
+            if applied.before.is_some() {
+                shared.tell_clients();
             }
             tracing::info!(version = applied.version, "catalog read again");
         }

@@ -160,6 +160,7 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
     outlet.set_listener(caller);
     let Some(session) = session else {
         allow_without_session(core, &view)?;
+        outlet.set_audience(view.tenant.clone(), view.client_application.clone());
         greet(core, &outlet, None);
         respond::stream_head(core, out, echo, None);
         let keep_alive = echo.keep_alive;

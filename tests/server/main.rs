@@ -14,6 +14,7 @@
 
 mod harness;
 
+mod announce;
 mod commands;
 mod cores;
 mod correlation;
