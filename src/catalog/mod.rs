@@ -29,6 +29,7 @@ mod model;
 mod names;
 mod problem;
 mod rows;
+pub mod search;
 mod snapshot;
 mod tool;
 mod tree;
