@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -80,7 +81,7 @@ impl fmt::Display for EntityName {
 }
 
 /// What all kinds have in common.
-pub trait Entity: Serialize + DeserializeOwned {
+pub trait Entity: Serialize + DeserializeOwned + PartialEq {
     /// Which kind it is.
     const KIND: Kind;
 
@@ -141,13 +142,27 @@ impl Entity for Assignment {
     }
 }
 
-/// An entity and the place it was written at.
-#[derive(Debug, Clone)]
+/// An entity and the place it was written at. Cheap to clone: catalogs share what they have in
+/// common, and what is the same `Arc` need not be compared.
+#[derive(Debug)]
 pub struct Entry<T> {
     /// The entity.
-    pub value: T,
+    pub value: Arc<T>,
     /// Where it was written.
     pub origin: Origin,
+}
+
+impl<T> Entry<T> {
+    /// An entity and the place it was written at.
+    pub fn new(value: T, origin: Origin) -> Self {
+        Self { value: Arc::new(value), origin }
+    }
+}
+
+impl<T> Clone for Entry<T> {
+    fn clone(&self) -> Self {
+        Self { value: Arc::clone(&self.value), origin: self.origin.clone() }
+    }
 }
 
 /// Everything the catalog consists of, as written and not yet judged.
@@ -285,19 +300,13 @@ impl Entities {
 
     /// What must happen to `self` to become `newer`. Where an entity was written does not count.
     pub fn difference(&self, newer: &Self) -> Difference {
-        let mut old = BTreeMap::new();
-        for_each_list!(ref self, list => contents(list, &mut old));
-        let mut new = BTreeMap::new();
-        for_each_list!(ref newer, list => contents(list, &mut new));
         let mut difference = Difference::default();
-        for (name, content) in new {
-            match old.remove(&name) {
-                None => difference.added.push(name),
-                Some(before) if before != content => difference.changed.push(name),
-                Some(_) => {}
-            }
-        }
-        difference.removed = old.into_keys().collect();
+        differ(&self.tenants, &newer.tenants, &mut difference);
+        differ(&self.client_applications, &newer.client_applications, &mut difference);
+        differ(&self.connections, &newer.connections, &mut difference);
+        differ(&self.toolsets, &newer.toolsets, &mut difference);
+        differ(&self.tools, &newer.tools, &mut difference);
+        differ(&self.assignments, &newer.assignments, &mut difference);
         difference
     }
 }
@@ -326,16 +335,34 @@ fn overlay<T: Entity>(older: &mut Vec<Entry<T>>, newer: Vec<Entry<T>>) {
     for entry in newer {
         let place = *places.entry(entry.value.key()).or_insert(older.len());
         match older.get_mut(place) {
+            // What stays the same stays shared, so that nothing is made of it twice.
+            Some(slot) if slot.value == entry.value => slot.origin = entry.origin,
             Some(slot) => *slot = entry,
             None => older.push(entry),
         }
     }
 }
 
-fn contents<T: Entity>(list: &[Entry<T>], into: &mut BTreeMap<EntityName, Vec<u8>>) {
-    for entry in list {
-        // The model has nothing that JSON cannot hold.
-        let content = serde_json::to_vec(&entry.value).unwrap_or_default();
-        into.insert(entry.value.name(), content);
+fn differ<T: Entity>(older: &[Entry<T>], newer: &[Entry<T>], into: &mut Difference) {
+    // What both share at the same place, the most of two versions, takes no key and no comparison.
+    let is_shared = |place: usize| match (older.get(place), newer.get(place)) {
+        (Some(one), Some(other)) => Arc::ptr_eq(&one.value, &other.value),
+        _ => false,
+    };
+    let rest = |list: &[Entry<T>]| -> BTreeMap<String, Arc<T>> {
+        let rest = list.iter().enumerate().filter(|(place, _)| !is_shared(*place));
+        rest.map(|(_, entry)| (entry.value.key(), Arc::clone(&entry.value))).collect()
+    };
+    let (mut old, new) = (rest(older), rest(newer));
+    let named = |key: String| EntityName { kind: T::KIND, key };
+    for (key, value) in new {
+        match old.remove(&key) {
+            None => into.added.push(named(key)),
+            Some(before) if !Arc::ptr_eq(&before, &value) && before != value => {
+                into.changed.push(named(key));
+            }
+            Some(_) => {}
+        }
     }
+    into.removed.extend(old.into_keys().map(named));
 }

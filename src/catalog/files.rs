@@ -222,7 +222,7 @@ fn add<T: Entity>(
     node: &mut Node,
 ) -> Result<(), Vec<tree::Fault>> {
     let value = tree::read(node)?;
-    list.push(Entry { value, origin: origin.clone() });
+    list.push(Entry::new(value, origin.clone()));
     Ok(())
 }
 

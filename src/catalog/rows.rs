@@ -109,7 +109,7 @@ impl Entities {
 
 fn row<T: Entity>(entry: &Entry<T>) -> Row {
     let file = entry.origin.file.to_string_lossy();
-    let written = Written { file: &file, line: entry.origin.line, entity: &entry.value };
+    let written = Written { file: &file, line: entry.origin.line, entity: &*entry.value };
     let mut value = vec![ROW_VERSION];
     // Writing to memory cannot fail, and the model has nothing that JSON cannot hold.
     let _ = serde_json::to_writer(&mut value, &written);
@@ -133,7 +133,7 @@ fn read<T: Entity>(
         return Err(damaged("it holds another entity"));
     }
     let origin = Origin { file: files.share(read.file), line: read.line };
-    into.push(Entry { value: read.entity, origin });
+    into.push(Entry::new(read.entity, origin));
     Ok(())
 }
 
