@@ -6,7 +6,7 @@
 //! cli                                           commands, one file each
 //! server                                        cores, accept, connection loop, pipeline, routes
 //! downstream                                    calling outside: rest, builtin, pools
-//! mcp sessions streams identity                 protocols and rules            (sans-IO)
+//! mcp sessions streams identity governance      protocols and rules            (sans-IO)
 //! catalog mapping                               entities, snapshot, views; schemas, translation
 //! store telemetry settings                      sled; metrics and logs; ringway.toml
 //! rt http json rpc                              monoio, sockets, TLS; framing, raw JSON, JSON-RPC
@@ -15,6 +15,7 @@
 pub mod catalog;
 pub mod cli;
 pub mod downstream;
+pub mod governance;
 pub mod http;
 pub mod identity;
 pub mod json;

@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["rt", "http", "json", "rpc"],
     &["store", "telemetry", "settings"],
     &["catalog", "mapping"],
-    &["mcp", "sessions", "streams", "identity"],
+    &["mcp", "sessions", "streams", "identity", "governance"],
     &["downstream"],
     &["server"],
     &["cli"],
@@ -27,6 +27,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("catalog", "mapping"),
     ("mcp", "sessions"),
     ("sessions", "streams"),
+    ("governance", "identity"),
 ];
 
 /// Crates that only their own rooms may name.
@@ -39,8 +40,18 @@ const DOORS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms without sockets, files, clocks, randomness and threads.
-const SANS_IO: &[&str] =
-    &["http", "json", "rpc", "catalog", "mapping", "mcp", "sessions", "streams", "identity"];
+const SANS_IO: &[&str] = &[
+    "http",
+    "json",
+    "rpc",
+    "catalog",
+    "mapping",
+    "mcp",
+    "sessions",
+    "streams",
+    "identity",
+    "governance",
+];
 
 /// Reads the operator's catalog files, at start and from the command line, never on a core.
 const MAY_READ_FILES: &[&str] = &["src/catalog/files.rs", "src/catalog/files/"];

@@ -32,6 +32,7 @@ mod names;
 mod policy;
 mod problem;
 mod rows;
+pub mod search;
 mod snapshot;
 mod tool;
 mod tree;

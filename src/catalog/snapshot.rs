@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::view::{Collision, ToolList, View};
 use super::{
     BuiltinTool, ClientApplication, ClientApplicationId, CompiledConnection, CompiledTool,
-    Entities, Entity, Entry, Origin, PROBLEMS_MAX, Problem, Tenant, TenantId, ToolsetKind, check,
-    entities, faults,
+    Entities, Entity, Entry, Limits, Origin, PROBLEMS_MAX, Problem, Tenant, TenantId, ToolsetKind,
+    check, entities, faults,
 };
 use crate::http;
 
@@ -159,6 +159,7 @@ impl<'a> Toolsets<'a> {
 struct CompiledTenant {
     allowed_origins: Arc<[Box<str>]>,
     sessions_max: Option<u32>,
+    limits: Limits,
 }
 
 fn tenants<'a>(
@@ -181,8 +182,11 @@ fn tenants<'a>(
             }
         }
         report(entry, faults, problems);
-        let compiled =
-            CompiledTenant { allowed_origins: origins.into(), sessions_max: *sessions_max };
+        let compiled = CompiledTenant {
+            allowed_origins: origins.into(),
+            sessions_max: *sessions_max,
+            limits: entry.value.limits,
+        };
         tenants.insert(id.as_str(), compiled);
     }
     tenants
@@ -262,6 +266,9 @@ fn view(client: &ClientApplication, tenant: &CompiledTenant, list: Arc<ToolList>
         instructions: client.instructions.as_deref().map(Into::into),
         allowed_origins: Arc::clone(&tenant.allowed_origins),
         sessions_max: tenant.sessions_max,
+        tenant_limits: tenant.limits,
+        limits: client.limits,
+        caller_limits: client.caller_limits,
         list,
     }
 }

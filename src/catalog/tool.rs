@@ -8,7 +8,10 @@ use serde_json::Value;
 
 use super::connection::timeout;
 use super::faults;
-use super::{Annotations, BuiltinTool, CompiledConnection, Tool, ToolMethod, ToolName, ToolsetId};
+use super::{
+    Annotations, BuiltinTool, CompiledConnection, OperationName, Rate, Tool, ToolMethod, ToolName,
+    ToolsetId,
+};
 use crate::mapping::{self, Location, RequestPlan, ResponsePlan};
 
 /// What a protocol revision has in an entry of `tools/list`.
@@ -72,6 +75,12 @@ pub struct CompiledTool {
     pub total_timeout: Option<Duration>,
     /// Whether an output schema is published, so that a result must have `structuredContent`.
     pub has_output_schema: bool,
+    /// What it is called where it comes from.
+    pub source_name: OperationName,
+    /// How often it may be called, by all callers of a client application together.
+    pub limit: Option<Rate>,
+    /// Units a call counts in limits.
+    pub weight: u32,
     fragments: [Arc<[u8]>; SHAPES],
 }
 
@@ -139,6 +148,9 @@ impl CompiledTool {
             description: tool.description.as_str().into(),
             total_timeout: total_timeout.or(connection.total_timeout),
             has_output_schema: output.is_some(),
+            source_name: tool.name.clone(),
+            limit: tool.limit,
+            weight: tool.weight.unwrap_or(1),
             fragments: text.fragments(),
             kind: ToolKind::Rest { connection: Arc::clone(connection), request, response },
         }))
@@ -167,6 +179,9 @@ impl CompiledTool {
             description: tool.description().into(),
             total_timeout: None,
             has_output_schema: true,
+            source_name: OperationName::new(tool.name()).ok()?,
+            limit: None,
+            weight: 1,
             fragments: text.fragments(),
             kind: ToolKind::Builtin(tool),
         })

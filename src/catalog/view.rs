@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::tool::SHAPES;
-use super::{ClientApplicationId, CompiledTool, TenantId, ToolName, ToolShape};
+use super::{ClientApplicationId, CompiledTool, Limits, TenantId, ToolName, ToolShape};
 
 /// What one client application of a tenant sees.
 #[derive(Debug)]
@@ -25,6 +25,12 @@ pub struct View {
     pub allowed_origins: Arc<[Box<str>]>,
     /// Most sessions of the tenant; the setting where `None`.
     pub sessions_max: Option<u32>,
+    /// What all client applications of the tenant together may use.
+    pub tenant_limits: Limits,
+    /// What all its callers together may use.
+    pub limits: Limits,
+    /// What each of its callers may use.
+    pub caller_limits: Limits,
     pub(super) list: Arc<ToolList>,
 }
 

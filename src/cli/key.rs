@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{AdminArguments, CommandError, admin_client::AdminClient, output};
-use crate::http::Method;
+use crate::{catalog::Trust, http::Method};
 
 /// Arguments of `ringway key`.
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,9 @@ enum KeyCommand {
         /// How long it is valid: a number and d, h or m, as 90d [default: until revoked]
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<Lifetime>,
+        /// How far its holder is trusted: low, medium or high; policies ask for it
+        #[arg(long, value_name = "TRUST", default_value = "medium", value_parser = trust)]
+        trust: Trust,
         #[command(flatten)]
         admin: AdminArguments,
     },
@@ -42,6 +45,11 @@ enum KeyCommand {
         #[command(flatten)]
         admin: AdminArguments,
     },
+}
+
+/// Reads a trust as it is written in policies.
+pub(super) fn trust(text: &str) -> Result<Trust, String> {
+    Trust::parse(text).ok_or_else(|| format!("{text:?} is none of low, medium and high"))
 }
 
 /// How long a key is valid, in seconds.
@@ -83,6 +91,7 @@ struct ListedKey {
     tenant: String,
     client_application: String,
     label: String,
+    trust: Trust,
     created: String,
     expires: Option<String>,
     state: String,
@@ -90,8 +99,8 @@ struct ListedKey {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     match &arguments.command {
-        KeyCommand::Create { client, label, expires, admin } => {
-            create(client, label, *expires, admin)
+        KeyCommand::Create { client, label, expires, trust, admin } => {
+            create(client, label, *expires, *trust, admin)
         }
         KeyCommand::List { admin } => list(admin),
         KeyCommand::Revoke { id, admin } => revoke(id, admin),
@@ -102,6 +111,7 @@ fn create(
     client: &str,
     label: &str,
     expires: Option<Lifetime>,
+    trust: Trust,
     admin: &AdminArguments,
 ) -> Result<(), CommandError> {
     let (tenant, client_application) = client.split_once('/').ok_or_else(|| {
@@ -112,6 +122,7 @@ fn create(
         "client_application": client_application,
         "label": label,
         "expires_seconds": expires.map(|lifetime| lifetime.0),
+        "trust": trust,
     });
     let created: Created = AdminClient::find(admin)?.json(Method::Post, "/keys", Some(&body))?;
     output::line(created.key);
@@ -132,13 +143,14 @@ fn list(admin: &AdminArguments) -> Result<(), CommandError> {
                 key.id,
                 format!("{}/{}", key.tenant, key.client_application),
                 key.state,
+                key.trust.as_str().to_owned(),
                 key.created,
                 key.expires.unwrap_or_else(|| "never".to_owned()),
                 key.label,
             ]
         })
         .collect();
-    output::table(&["ID", "CLIENT", "STATE", "CREATED", "EXPIRES", "LABEL"], &rows);
+    output::table(&["ID", "CLIENT", "STATE", "TRUST", "CREATED", "EXPIRES", "LABEL"], &rows);
     Ok(())
 }
 

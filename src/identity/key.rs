@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use thiserror::Error;
 
-use crate::catalog::{ClientApplicationId, InvalidName, TenantId};
+use crate::catalog::{ClientApplicationId, InvalidName, TenantId, Trust};
 
 /// Random bytes that make one key.
 pub const KEY_RANDOM_BYTES: usize = 40;
@@ -20,7 +20,9 @@ const ID_RANDOM_BYTES: usize = 8;
 const SECRET_CHARACTERS: usize = 43;
 const KEY_CHARACTERS: usize = PREFIX.len() + ID_CHARACTERS + 1 + SECRET_CHARACTERS;
 const HASH_BYTES: usize = 32;
-const RECORD_VERSION: u8 = 1;
+/// Version 1 had no trust: its keys have the usual one.
+const RECORD_VERSION: u8 = 2;
+const RECORD_VERSION_WITHOUT_TRUST: u8 = 1;
 /// Crockford's: no `i`, `l`, `o`, `u`, which are misread.
 const ID_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -127,7 +129,7 @@ impl ApiKey {
         self.id
     }
 
-    /// What is kept of this key.
+    /// What is kept of this key; its trust is the usual one.
     pub fn record(
         &self,
         tenant: TenantId,
@@ -141,6 +143,7 @@ impl ApiKey {
             tenant,
             client_application,
             label,
+            trust: Trust::default(),
             secret_hash: KeyHash::of(&self.text),
             created_ms,
             expires_ms,
@@ -204,6 +207,8 @@ pub struct KeyRecord {
     pub client_application: ClientApplicationId,
     /// What its owner calls it.
     pub label: KeyLabel,
+    /// How far its holder is trusted.
+    pub trust: Trust,
     pub(super) secret_hash: KeyHash,
     /// When it was made.
     pub created_ms: u64,
@@ -217,7 +222,9 @@ pub struct KeyRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KeyRecordError {
     /// Written by a newer release.
-    #[error("key record of format version {found}; this release reads version {RECORD_VERSION}")]
+    #[error(
+        "key record of format version {found}; this release reads versions up to {RECORD_VERSION}"
+    )]
     Version {
         /// The version byte.
         found: u8,
@@ -234,9 +241,10 @@ pub enum KeyRecordError {
 }
 
 impl KeyRecord {
-    /// The record as the store keeps it: a version byte, then fixed fields, then the texts.
+    /// The record as the store keeps it: the version, the trust, then fixed fields, then the
+    /// texts.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![RECORD_VERSION];
+        let mut out = vec![RECORD_VERSION, trust_byte(self.trust)];
         out.extend_from_slice(&self.id.0);
         out.extend_from_slice(&self.secret_hash.0);
         out.extend_from_slice(&self.created_ms.to_le_bytes());
@@ -259,9 +267,14 @@ impl KeyRecord {
     pub fn decode(bytes: &[u8]) -> Result<Self, KeyRecordError> {
         let mut fields = Fields(bytes);
         let [found] = fields.array()?;
-        if found != RECORD_VERSION {
-            return Err(KeyRecordError::Version { found });
-        }
+        let trust = match found {
+            RECORD_VERSION => {
+                let [trust] = fields.array()?;
+                trust_of(trust).ok_or(KeyRecordError::Damaged)?
+            }
+            RECORD_VERSION_WITHOUT_TRUST => Trust::default(),
+            _ => return Err(KeyRecordError::Version { found }),
+        };
         let id: [u8; ID_CHARACTERS] = fields.array()?;
         let id = std::str::from_utf8(&id).ok().and_then(KeyId::parse);
         let record = Self {
@@ -273,9 +286,23 @@ impl KeyRecord {
             tenant: TenantId::new(fields.text()?)?,
             client_application: ClientApplicationId::new(fields.text()?)?,
             label: KeyLabel::new(fields.text()?)?,
+            trust,
         };
         if fields.0.is_empty() { Ok(record) } else { Err(KeyRecordError::Damaged) }
     }
+}
+
+/// Written down: these numbers never change.
+fn trust_byte(trust: Trust) -> u8 {
+    match trust {
+        Trust::Low => 0,
+        Trust::Medium => 1,
+        Trust::High => 2,
+    }
+}
+
+fn trust_of(byte: u8) -> Option<Trust> {
+    [Trust::Low, Trust::Medium, Trust::High].into_iter().find(|trust| trust_byte(*trust) == byte)
 }
 
 /// What is still to be read of a record.
@@ -385,8 +412,24 @@ mod tests {
         longer.push(0);
         assert_eq!(KeyRecord::decode(&longer).unwrap_err(), KeyRecordError::Damaged);
         let mut newer = bytes;
-        newer[0] = 2;
-        assert_eq!(KeyRecord::decode(&newer).unwrap_err(), KeyRecordError::Version { found: 2 });
+        newer[0] = 3;
+        assert_eq!(KeyRecord::decode(&newer).unwrap_err(), KeyRecordError::Version { found: 3 });
+        let mut unknown = record.encode();
+        unknown[1] = 3;
+        assert_eq!(KeyRecord::decode(&unknown).unwrap_err(), KeyRecordError::Damaged);
+    }
+
+    #[test]
+    fn records_from_before_trust_are_read_as_usual_ones() {
+        let (key, mut record) = record_of([1; KEY_RANDOM_BYTES], "laptop");
+        record.trust = Trust::High;
+        // Version 1 is version 2 without its second byte.
+        let mut old = record.encode();
+        old.remove(1);
+        old[0] = RECORD_VERSION_WITHOUT_TRUST;
+        let read = KeyRecord::decode(&old).unwrap();
+        assert_eq!((read.trust, read.id, read.label.as_str()), (Trust::Medium, key.id(), "laptop"));
+        assert_eq!(read.encode()[..2], [RECORD_VERSION, 1]);
     }
 
     proptest! {
@@ -395,14 +438,16 @@ mod tests {
             random in prop::array::uniform32(any::<u8>()),
             label in "[^\\p{Cc}]{0,100}",
             revoked_ms in any::<Option<u64>>(),
+            trust in prop::sample::select(vec![Trust::Low, Trust::Medium, Trust::High]),
         ) {
             let mut bytes = [0; KEY_RANDOM_BYTES];
             bytes[..32].copy_from_slice(&random);
             let (_, mut record) = record_of(bytes, &label);
             record.revoked_ms = revoked_ms;
+            record.trust = trust;
             let read = KeyRecord::decode(&record.encode()).unwrap();
             prop_assert_eq!(read.encode(), record.encode());
-            prop_assert_eq!(read.revoked_ms, revoked_ms);
+            prop_assert_eq!((read.revoked_ms, read.trust), (revoked_ms, trust));
             prop_assert_eq!(read.label.as_str(), label);
         }
 

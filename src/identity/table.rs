@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::key::{KeyHash, id_and_hash};
 use super::{Caller, KeyId, KeyRecord, Presented, Refusal};
+use crate::catalog::Trust;
 
 /// All keys, by id. Immutable between changes: it is built off the cores and swapped whole.
 #[derive(Debug, Clone, Default)]
@@ -103,6 +104,16 @@ impl KeyTable {
             record.revoked_ms.is_none()
                 && record.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms)
         })
+    }
+
+    /// How far a caller is trusted: a key as far as it says, anybody least, operators most.
+    pub fn trust(&self, caller: Caller) -> Trust {
+        match caller {
+            // A key that is gone has nobody's trust.
+            Caller::Key(id) => self.find(id).map_or(Trust::Low, |record| record.trust),
+            Caller::Open => Trust::Low,
+            Caller::Operator => Trust::High,
+        }
     }
 
     /// All records, in no order.
@@ -221,6 +232,19 @@ mod tests {
         assert_eq!(table.revoke(id, 60).unwrap().revoked_ms, Some(50));
         assert_eq!(table.verify(good.text(), 40).unwrap_err(), KeyRefusal::Revoked { id });
         assert!(table.revoke(unknown.id(), 1).is_none());
+    }
+
+    #[test]
+    fn trust_is_the_keys_and_least_for_anybody() {
+        let (key, mut record) = key(1, None);
+        let id = Caller::Key(key.id());
+        assert_eq!(table([record.clone()]).trust(id), Trust::Medium);
+        record.trust = Trust::High;
+        let table = table([record]);
+        let unknown = Caller::Key(KeyId::parse("000000000000").unwrap());
+        let callers = [id, unknown, Caller::Open, Caller::Operator];
+        let trusts = callers.map(|caller| table.trust(caller));
+        assert_eq!(trusts, [Trust::High, Trust::Low, Trust::Low, Trust::High]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::{
     session, time,
 };
 use crate::{
-    catalog::{ClientApplicationId, Entities, EntityName, TenantId},
+    catalog::{ClientApplicationId, Entities, EntityName, TenantId, Trust},
     http::{self, Method, RequestView},
     identity::{ApiKey, KEY_RANDOM_BYTES, KeyLabel, KeyRecord},
     rt::{self, WorkError},
@@ -190,6 +190,7 @@ fn keys(core: &Core) -> Value {
                 "tenant": record.tenant.as_str(),
                 "client_application": record.client_application.as_str(),
                 "label": record.label.as_str(),
+                "trust": record.trust,
                 "created": time::text_of_ms(record.created_ms),
                 "expires": record.expires_ms.map(time::text_of_ms),
                 "state": state,
@@ -208,6 +209,8 @@ struct NewKey {
     label: String,
     #[serde(default)]
     expires_seconds: Option<u64>,
+    #[serde(default)]
+    trust: Trust,
 }
 
 async fn create_key(core: &Rc<Core>, bytes: &[u8]) -> Result<Value, Trouble> {
@@ -215,9 +218,10 @@ async fn create_key(core: &Rc<Core>, bytes: &[u8]) -> Result<Value, Trouble> {
     let mut random = [0; KEY_RANDOM_BYTES];
     super::random_bytes(&mut random);
     let key = ApiKey::generate(random);
-    let record =
+    let mut record =
         key_record(&key, &new.tenant, &new.client_application, &new.label, new.expires_seconds)
             .map_err(|message| Trouble::new(422, message))?;
+    record.trust = new.trust;
     let shared = core.shared.clone();
     core.shared.workers.run(move || shared.publication.add_key(record)).await??;
     let (tenant, client_application) = (new.tenant, new.client_application);

@@ -1,0 +1,171 @@
+//! Times of day: whether one is now, and when the next one begins.
+//!
+//! An offset from UTC is a number here, so a day is always 24 hours; summer time is the operator's
+//! to write down.
+
+use crate::catalog::{TimeWindow, Weekday};
+
+const MINUTE_MS: u64 = 60_000;
+const DAY_MINUTES: i64 = 24 * 60;
+const WEEK_DAYS: i64 = 7;
+const WEEKDAYS: [Weekday; 7] = [
+    Weekday::Mon,
+    Weekday::Tue,
+    Weekday::Wed,
+    Weekday::Thu,
+    Weekday::Fri,
+    Weekday::Sat,
+    Weekday::Sun,
+];
+/// 1970-01-01 was a Thursday.
+const WEEKDAY_OF_DAY_0: i64 = 3;
+
+/// Whether one of `windows` is open at `now_ms`, Unix milliseconds; where there are none, always.
+pub(super) fn is_open(windows: &[TimeWindow], now_ms: u64) -> bool {
+    windows.is_empty() || windows.iter().any(|window| contains(window, now_ms))
+}
+
+/// When the next of `windows` opens after `now_ms`; `None` where none ever does.
+pub(super) fn next_opening_ms(windows: &[TimeWindow], now_ms: u64) -> Option<u64> {
+    windows.iter().filter_map(|window| opening_ms(window, now_ms)).min()
+}
+
+/// Day since 1970 and minute of it, on the clock of the window.
+fn local(window: &TimeWindow, now_ms: u64) -> (i64, i64) {
+    // Lossless: minutes of 64 bits of milliseconds fit.
+    let minutes = (now_ms / MINUTE_MS) as i64 + i64::from(window.utc_offset.minutes());
+    (minutes.div_euclid(DAY_MINUTES), minutes.rem_euclid(DAY_MINUTES))
+}
+
+fn is_on(window: &TimeWindow, day: i64) -> bool {
+    let weekday = WEEKDAYS[((day + WEEKDAY_OF_DAY_0).rem_euclid(WEEK_DAYS)) as usize];
+    window.days.is_empty() || window.days.contains(&weekday)
+}
+
+fn contains(window: &TimeWindow, now_ms: u64) -> bool {
+    let (day, minute) = local(window, now_ms);
+    let (from, to) = (i64::from(window.from.minutes()), i64::from(window.to.minutes()));
+    if from < to {
+        return is_on(window, day) && (from..to).contains(&minute);
+    }
+    // Over midnight: the evening of its day, or the morning after it. A window that ends where it
+    // begins is never checked in; it would be empty.
+    from != to
+        && ((minute >= from && is_on(window, day)) || (minute < to && is_on(window, day - 1)))
+}
+
+fn opening_ms(window: &TimeWindow, now_ms: u64) -> Option<u64> {
+    let (today, minute) = local(window, now_ms);
+    let from = i64::from(window.from.minutes());
+    if from == i64::from(window.to.minutes()) {
+        return None;
+    }
+    let first = if minute < from { today } else { today + 1 };
+    let day = (first..first + WEEK_DAYS).find(|day| is_on(window, *day))?;
+    let minutes = day * DAY_MINUTES + from - i64::from(window.utc_offset.minutes());
+    u64::try_from(minutes).ok()?.checked_mul(MINUTE_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::catalog::{ClockTime, UtcOffset};
+
+    const HOUR_MS: u64 = 60 * MINUTE_MS;
+    const DAY_MS: u64 = 24 * HOUR_MS;
+    /// Monday, 2024-01-01, 00:00 UTC.
+    const MONDAY_MS: u64 = 1_704_067_200_000;
+
+    fn window(days: &[Weekday], from: &str, to: &str, utc_offset: &str) -> TimeWindow {
+        TimeWindow {
+            days: days.to_vec(),
+            from: ClockTime::parse(from).unwrap(),
+            to: ClockTime::parse(to).unwrap(),
+            utc_offset: UtcOffset::parse(utc_offset).unwrap(),
+        }
+    }
+
+    #[test]
+    fn working_hours() {
+        let days = [Weekday::Mon, Weekday::Fri];
+        let windows = [window(&days, "08:00", "17:30", "+00:00")];
+        let at = |day: u64, hour: u64, minute: u64| {
+            MONDAY_MS + day * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS
+        };
+        for (now_ms, expected) in [
+            (at(0, 7, 59), false),
+            (at(0, 8, 0), true),
+            (at(0, 17, 29) + 59_999, true),
+            (at(0, 17, 30), false),
+            (at(1, 9, 0), false),
+            (at(4, 9, 0), true),
+            (at(7, 9, 0), true),
+        ] {
+            assert_eq!(is_open(&windows, now_ms), expected, "{now_ms}");
+        }
+        assert_eq!(next_opening_ms(&windows, at(0, 7, 0)), Some(at(0, 8, 0)));
+        assert_eq!(next_opening_ms(&windows, at(0, 9, 0)), Some(at(4, 8, 0)));
+        assert_eq!(next_opening_ms(&windows, at(4, 18, 0)), Some(at(7, 8, 0)));
+        assert!(is_open(&[], 0));
+    }
+
+    #[test]
+    fn nights_belong_to_the_day_they_begin_on() {
+        let windows = [window(&[Weekday::Fri], "22:00", "06:00", "+00:00")];
+        let friday = MONDAY_MS + 4 * DAY_MS;
+        for (hours, expected) in
+            [(5, false), (21, false), (22, true), (23, true), (24, true), (29, true), (30, false)]
+        {
+            assert_eq!(is_open(&windows, friday + hours * HOUR_MS), expected, "{hours}");
+        }
+    }
+
+    #[test]
+    fn offsets_move_the_day() {
+        // Monday 00:30 in Auckland is Sunday in UTC.
+        let windows = [window(&[Weekday::Mon], "00:00", "01:00", "+13:00")];
+        assert!(is_open(&windows, MONDAY_MS - 13 * HOUR_MS + 30 * MINUTE_MS));
+        let windows = [window(&[Weekday::Sun], "20:00", "24:00", "-03:30")];
+        assert!(is_open(&windows, MONDAY_MS + HOUR_MS));
+        assert!(is_open(&windows, MONDAY_MS + 3 * HOUR_MS + 29 * MINUTE_MS));
+        assert!(!is_open(&windows, MONDAY_MS + 3 * HOUR_MS + 30 * MINUTE_MS));
+    }
+
+    #[test]
+    fn the_ends_of_time_are_survived() {
+        let windows =
+            [window(&[], "22:00", "06:00", "+14:00"), window(&[], "01:00", "02:00", "-14:00")];
+        for now_ms in [0, 1, u64::MAX] {
+            let _ = is_open(&windows, now_ms);
+            let _ = next_opening_ms(&windows, now_ms);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_next_opening_is_the_first_minute_that_is_open(
+            days in prop::sample::subsequence(WEEKDAYS.to_vec(), 0..=7),
+            from in 0_u16..1440,
+            to in 0_u16..=1440,
+            offset in -840_i16..=840,
+            minute in 0_u64..20_160,
+        ) {
+            prop_assume!(from != to);
+            let time = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
+            let sign = if offset < 0 { '-' } else { '+' };
+            let offset = format!("{sign}{}", time(offset.unsigned_abs()));
+            let windows = [window(&days, &time(from), &time(to), &offset)];
+            let now_ms = MONDAY_MS + minute * MINUTE_MS;
+            let open = |ms: u64| is_open(&windows, ms);
+            let next_ms = next_opening_ms(&windows, now_ms).unwrap();
+            prop_assert!(next_ms > now_ms && next_ms <= now_ms + 8 * DAY_MS);
+            prop_assert!(open(next_ms));
+            if !open(now_ms) {
+                let first = (now_ms..).step_by(MINUTE_MS as usize).find(|ms| open(*ms)).unwrap();
+                prop_assert_eq!(first, next_ms);
+            }
+        }
+    }
+}
