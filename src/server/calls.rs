@@ -245,7 +245,14 @@ fn open_stream(core: &Rc<Core>, waiting: Waiting, out: &mut Vec<u8>) -> Settled 
     };
     respond::stream_head(core, out, &answering.echo, answering.header());
     rt::spawn(finish(core.clone(), job, sink));
-    Settled::Stream(Box::new(EventStream { outlet, stream, keep_alive, hold, ends_session: None }))
+    Settled::Stream(Box::new(EventStream {
+        outlet,
+        stream,
+        keep_alive,
+        hold,
+        ends_session: None,
+        place: None,
+    }))
 }
 
 /// A stream of the session for the answer, attached to the client's connection. `None` where the

@@ -14,6 +14,7 @@ use super::{
     session,
 };
 use crate::{
+    governance::Listening,
     http,
     rt::{self, Deadline, Either, Reader, Writer},
     sessions::Hold,
@@ -40,6 +41,8 @@ pub(crate) struct EventStream {
     pub(crate) keep_alive: bool,
     /// Keeps the session from becoming idle while its client listens.
     pub(crate) hold: Option<Hold>,
+    /// Kept, not read: its place among the streams its caller may listen on.
+    pub(crate) place: Option<Listening>,
     /// A session that is over when the connection is, as HTTP+SSE has it.
     pub(crate) ends_session: Option<SessionKey>,
 }
@@ -70,8 +73,8 @@ pub(crate) async fn run(core: Rc<Core>, plane: Plane, stream: EventStream, mut w
     wire.reader.set_read_size(WATCH_READ_BYTES);
     let ended = pump(&core, &stream, &mut wire).await;
     core.metrics.streams_open.add(-1);
-    let EventStream { outlet, stream, keep_alive, ends_session, hold } = stream;
-    drop(hold);
+    let EventStream { outlet, stream, keep_alive, ends_session, hold, place } = stream;
+    drop((hold, place));
     if let Some(stream) = stream {
         core.detach(stream, outlet.id);
     }

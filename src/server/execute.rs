@@ -13,6 +13,7 @@ use super::{
     trail::{CallType, Origin, Trail},
 };
 use crate::{
+    governance::{Class, Level, Limited},
     mcp::{self, DispatchContext, Initialization, Invocation, Revision, Step, ToolOutcome},
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
     sessions::Session,
@@ -43,13 +44,57 @@ pub(crate) enum Work {
 /// Opens a session for an `initialize`, where the transport has sessions to open.
 pub(crate) type OpenSession<'a> = &'a mut dyn FnMut(&Initialization<'_>) -> Result<(), Refusal>;
 
+/// Takes a message that came alone from its class of limits, before anything else is done about
+/// it. The messages of a batch are taken one by one as they are begun.
+pub(crate) fn charge_single(origin: &Origin<'_>, incoming: &Incoming<'_>) -> Result<(), Refusal> {
+    match incoming {
+        Incoming::Single(message) => charge(origin, message).map_err(Refusal::Limited),
+        Incoming::Batch(_) => Ok(()),
+    }
+}
+
+fn charge(origin: &Origin<'_>, message: &Message<'_>) -> Result<(), Limited> {
+    let class = match message {
+        Message::Request { method, .. } if !is_light(method) => Class::Requests,
+        _ => Class::Light,
+    };
+    origin.take(class)
+}
+
+/// What keeps a client connected is cheap, and must not wait behind what it does.
+fn is_light(method: &str) -> bool {
+    matches!(mcp::Method::of(method), mcp::Method::Initialize | mcp::Method::Ping)
+}
+
+/// Records the requests of a body that is refused as a whole.
+pub(crate) fn note_refused(origin: &Origin<'_>, incoming: &Incoming<'_>, refusal: &Refusal) {
+    match incoming {
+        Incoming::Single(message) => note_refused_one(origin, message, refusal),
+        Incoming::Batch(entries) => {
+            let messages = entries.iter().flatten();
+            messages.for_each(|message| note_refused_one(origin, message, refusal));
+        }
+    }
+}
+
+fn note_refused_one(origin: &Origin<'_>, message: &Message<'_>, refusal: &Refusal) {
+    let Message::Request { method, .. } = message else { return };
+    if let Some(call_type) = CallType::of(mcp::Method::of(method)) {
+        Trail::begin(origin, call_type).refuse(refusal.reason());
+    }
+}
+
 /// Begins the work for a body.
 pub(crate) fn begin(
     asking: &Asking<'_>,
     incoming: &Incoming<'_>,
     open_session: OpenSession<'_>,
 ) -> Result<Work, Refusal> {
-    mcp::check_batch(incoming, asking.revision)?;
+    if let Err(error) = mcp::check_batch(incoming, asking.revision) {
+        let refusal = Refusal::from(error);
+        note_refused(&asking.origin, incoming, &refusal);
+        return Err(refusal);
+    }
     match incoming {
         Incoming::Single(message) => single(asking, message, open_session),
         Incoming::Batch(entries) => batch(asking, entries, open_session),
@@ -86,8 +131,10 @@ fn batch(
             Ok(message) => match message.request_id() {
                 Some(id) => {
                     ids.push(id);
-                    parts.push(request(asking, id, message, &mut *open_session)?);
+                    parts.push(entry_of(asking, id, message, &mut *open_session)?);
                 }
+                // What is over a limit is passed over: nobody can be told.
+                None if charge(&asking.origin, message).is_err() => {}
                 None => heed(asking, message),
             },
             Err(error) => parts.push(Entry::Done(Reply::without_id(error.clone()))),
@@ -103,6 +150,26 @@ fn batch(
     let note = note::batch(ids.into_iter());
     let running = Running::Batch(Box::pin(all(parts)));
     Ok(Work::Running(Job { running, progress_token: None, note }))
+}
+
+/// A request of a batch. One that is over a limit has its own error; the others go on.
+fn entry_of(
+    asking: &Asking<'_>,
+    id: Id<'_>,
+    message: &Message<'_>,
+    open_session: OpenSession<'_>,
+) -> Result<Entry, Refusal> {
+    let charged = charge(&asking.origin, message).map_err(|limited| {
+        let refusal = Refusal::Limited(limited);
+        note_refused_one(&asking.origin, message, &refusal);
+        refusal
+    });
+    match charged.and_then(|()| request(asking, id, message, open_session)) {
+        Err(refusal @ Refusal::Limited(_)) => {
+            Ok(Entry::Done(Reply::new(id.to_owned_id(), Err(refusal.error()))))
+        }
+        other => other,
+    }
 }
 
 /// Answers of a batch beyond this size are errors instead: a hundred small requests must not make
@@ -196,7 +263,7 @@ fn request(
     });
     let body = match (mcp::dispatch(&context(asking), message), trail) {
         (Step::Invoke(invocation), Some(trail)) => {
-            return Ok(invoke(asking, id.to_owned_id(), &invocation, trail));
+            return invoke(asking, id.to_owned_id(), &invocation, trail);
         }
         (Step::Initialize(initialization), trail) => match open_session(&initialization) {
             Ok(()) => Ok((initialization.result, trail)),
@@ -245,7 +312,12 @@ fn reason_of(error: &RpcError) -> &'static str {
     }
 }
 
-fn invoke(asking: &Asking<'_>, id: OwnedId, invocation: &Invocation<'_>, trail: Trail) -> Entry {
+fn invoke(
+    asking: &Asking<'_>,
+    id: OwnedId,
+    invocation: &Invocation<'_>,
+    trail: Trail,
+) -> Result<Entry, Refusal> {
     let revision = asking.revision;
     let asked = ToolRequest {
         name: &invocation.name,
@@ -253,9 +325,17 @@ fn invoke(asking: &Asking<'_>, id: OwnedId, invocation: &Invocation<'_>, trail: 
         trace: asking.trace,
     };
     let call = match invoke::begin(trail, &asked) {
+        // Over HTTP a request that is over a limit has a status of its own; only the tool's own
+        // limit is for the model to read.
+        Begun::Ended(Ended { ending: Ending::Limited(limited), trail })
+            if limited.level != Level::Tool =>
+        {
+            trail.close(0);
+            return Err(Refusal::Limited(limited));
+        }
         Begun::Ended(ended) => {
             let answered = answered(ended, revision, id, &invocation.name);
-            return Entry::Done(answered.reply());
+            return Ok(Entry::Done(answered.reply()));
         }
         Begun::Running(call) => call,
     };
@@ -263,12 +343,12 @@ fn invoke(asking: &Asking<'_>, id: OwnedId, invocation: &Invocation<'_>, trail: 
         Ok(registration) => registration,
         Err(error) => {
             call.refuse(reason_of(&error));
-            return Entry::Done(Reply::new(id, Err(error)));
+            return Ok(Entry::Done(Reply::new(id, Err(error))));
         }
     };
     let progress_token = invocation.progress_token.map(|token| token.text().into());
     let running = async move { answered(call.run(registration).await, revision, id, "") };
-    Entry::Running { call: Box::pin(running), progress_token }
+    Ok(Entry::Running { call: Box::pin(running), progress_token })
 }
 
 /// A call's ending as the client's revision has it.
@@ -279,6 +359,7 @@ fn answered(ended: Ended, revision: Revision, id: OwnedId, name: &str) -> Answer
         Ending::Ran(outcome) => mcp::tool_result(&outcome, revision),
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
+        Ending::Limited(limited) => failure(limited.text(), revision),
         Ending::Unknown => Err(mcp::unknown_tool(name)),
         Ending::Cancelled => {
             drop(trail);

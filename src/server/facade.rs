@@ -24,10 +24,11 @@ use super::{
     respond::{self, Echo},
     route::Resource,
     running::{Job, Plain, Running},
-    trail::{CallType, Channel, Origin, Trail},
+    trail::{CallType, Channel, Trail},
 };
 use crate::{
     catalog::ToolShape,
+    governance::Class,
     http::{Known, Method},
     json::{self, Kind, Raw},
     mcp::{self, Revision, ToolOutcome},
@@ -44,8 +45,8 @@ pub(crate) async fn answer(
 ) -> Result<Answer, Refusal> {
     let is_read = matches!(admission.request.method(), Method::Get | Method::Head);
     match resource {
-        Resource::Tools if is_read => Ok(tools(admission)),
-        Resource::Tool(name) if is_read => Ok(tool(admission, name)),
+        Resource::Tools if is_read => tools(admission),
+        Resource::Tool(name) if is_read => tool(admission, name),
         Resource::Tool(name) if admission.request.method() == Method::Post => call(admission, name),
         Resource::Description if is_read => description(admission).await,
         _ => Err(Refusal::MethodNotAllowed { allow: methods_of(resource) }),
@@ -60,47 +61,47 @@ pub(crate) fn methods_of(resource: &Resource<'_>) -> &'static str {
     }
 }
 
-fn begin(admission: &Admission<'_>, call_type: CallType) -> Trail {
-    let origin = Origin {
-        core: admission.core,
-        view: &admission.view,
-        caller: admission.caller,
-        channel: Channel::Rest,
-        revision: None,
-        external_id: admission.echo.correlation.as_deref(),
-    };
+/// A request's trail, once the limits let it in.
+fn begin(admission: &Admission<'_>, call_type: CallType) -> Result<Trail, Refusal> {
+    let origin = admission.origin(Channel::Rest, None);
     let mut trail = Trail::begin(&origin, call_type);
     trail.request_bytes = admission.request.body().len();
-    trail
+    match origin.take(Class::Requests) {
+        Ok(()) => Ok(trail),
+        Err(limited) => {
+            trail.refuse(limited.reason().as_str());
+            Err(Refusal::Limited(limited))
+        }
+    }
 }
 
-fn tools(admission: Admission<'_>) -> Answer {
-    let trail = begin(&admission, CallType::ToolDiscovery);
+fn tools(admission: Admission<'_>) -> Result<Answer, Refusal> {
+    let trail = begin(&admission, CallType::ToolDiscovery)?;
     let Admission { core, view, echo, out, .. } = admission;
     let list = view.tools_list(SHAPE);
     respond::body(core, out, echo, 200, "application/json", list);
     trail.close(list.len());
-    written(echo)
+    Ok(written(echo))
 }
 
-fn tool(admission: Admission<'_>, name: &str) -> Answer {
-    let mut trail = begin(&admission, CallType::SchemaDiscovery);
+fn tool(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
+    let mut trail = begin(&admission, CallType::SchemaDiscovery)?;
     let Admission { core, view, echo, out, .. } = admission;
     let Some(tool) = view.tool(name) else {
         trail.decided(false, "unknown_tool");
         let ended = Ended { ending: Ending::Unknown, trail };
         respond::plain(core, out, echo, &shaped(ended, name));
-        return written(echo);
+        return Ok(written(echo));
     };
     trail.tool = Some(tool.clone());
     let entry = tool.fragment(SHAPE);
     respond::body(core, out, echo, 200, "application/json", entry);
     trail.close(entry.len());
-    written(echo)
+    Ok(written(echo))
 }
 
 async fn description(admission: Admission<'_>) -> Result<Answer, Refusal> {
-    let trail = begin(&admission, CallType::ToolDiscovery);
+    let trail = begin(&admission, CallType::ToolDiscovery)?;
     let Admission { core, view, echo, out, .. } = admission;
     let text = if let Some(text) = core.shared.descriptions.find(&view) {
         text
@@ -119,8 +120,11 @@ async fn description(admission: Admission<'_>) -> Result<Answer, Refusal> {
 }
 
 fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
-    guard::check_content_type(admission.request)?;
-    let trail = begin(&admission, CallType::RestInvocation);
+    let trail = begin(&admission, CallType::RestInvocation)?;
+    if let Err(refusal) = guard::check_content_type(admission.request) {
+        trail.refuse(refusal.reason());
+        return Err(refusal);
+    }
     let Admission { core, request, echo, out, .. } = admission;
     let begun = match arguments(request.body()) {
         Ok(arguments) => {
@@ -182,8 +186,13 @@ fn shaped(ended: Ended, name: &str) -> Plain {
     let Ended { ending, trail } = ended;
     let downstream = trail.downstream.and_then(|(status, _)| status);
     let (status, word) = invoke::status_of(&ending, downstream);
+    let mut retry_after_seconds = (status == 503).then_some(1);
     let outcome = match ending {
         Ending::Ran(outcome) => outcome,
+        Ending::Limited(limited) => {
+            retry_after_seconds = Some(limited.retry_after_seconds());
+            ToolOutcome::Failure { text: limited.text() }
+        }
         Ending::Failed(error) => ToolOutcome::Failure { text: error.to_string() },
         Ending::Unknown => {
             ToolOutcome::Failure { text: mcp::unknown_tool(name).message.into_owned() }
@@ -192,7 +201,7 @@ fn shaped(ended: Ended, name: &str) -> Plain {
     };
     let body = body(Some(trail.execution_id), word, downstream, &outcome);
     trail.close(body.len());
-    Plain { status, body }
+    Plain { status, retry_after_seconds, body }
 }
 
 /// The body of every answer about a call: the result of `tools/call` in its newest form, with what

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use super::{running::Registration, trail::Trail};
 use crate::{
-    catalog::{BuiltinTool, CompiledTool, ToolKind},
+    catalog::{BuiltinTool, CompiledTool, SideEffect, ToolKind},
     downstream::{self, Blame, CallEnvironment, CallError, Called},
+    governance::{Level, Limited},
     json::Raw,
     mapping::OutgoingRequest,
     mcp::ToolOutcome,
@@ -39,6 +40,8 @@ pub(crate) enum Ending {
     Ran(ToolOutcome),
     /// The API was called and there was no usable answer.
     Failed(CallError),
+    /// The call is over a limit, and was not run.
+    Limited(Limited),
     /// This client application has no such tool.
     Unknown,
     /// The client wants no answer any more.
@@ -80,6 +83,11 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         return Begun::Ended(Ended { ending: Ending::Unknown, trail });
     };
     trail.tool = Some(tool.clone());
+    let now_ns = trail.core.shared.limit_clock(trail.started);
+    if let Err(limited) = trail.limits.take_call(&tool, SideEffect::Read, now_ns) {
+        trail.decided(false, limited.reason().as_str());
+        return Begun::Ended(Ended { ending: Ending::Limited(limited), trail });
+    }
     let ended = |outcome, trail| Begun::Ended(Ended { ending: Ending::Ran(outcome), trail });
     let work = match &tool.kind {
         // Whoever has many sessions: they are not looked through on a core.
@@ -161,7 +169,8 @@ impl Ended {
         let label = match &self.ending {
             Ending::Ran(ToolOutcome::Success { .. }) => OutcomeLabel::Ok,
             Ending::Ran(_) | Ending::Failed(_) => OutcomeLabel::ToolError,
-            Ending::Unknown => OutcomeLabel::Error,
+            Ending::Limited(limited) if limited.level == Level::Tool => OutcomeLabel::ToolError,
+            Ending::Unknown | Ending::Limited(_) => OutcomeLabel::Error,
             Ending::Cancelled => OutcomeLabel::Cancelled,
         };
         let (metrics, elapsed) = (&self.trail.core.metrics, self.trail.started.elapsed());
@@ -186,6 +195,7 @@ pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'sta
         Ending::Failed(CallError::Overloaded) => (503, "busy"),
         Ending::Failed(error) if error.blame() == Blame::Client => (400, "invalid_arguments"),
         Ending::Failed(_) => (502, "api_failed"),
+        Ending::Limited(limited) => (429, limited.reason().as_str()),
         Ending::Unknown => (404, "unknown_tool"),
         Ending::Cancelled => (499, "cancelled"),
     }

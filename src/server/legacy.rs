@@ -17,21 +17,21 @@ use super::{
     respond,
     running::Outcome,
     session::{self, Introduction},
-    trail::{Channel, Origin},
+    trail::Channel,
 };
 use crate::{
     http::{self, Known, accept::Accepts},
     mcp::{Initialization, Revision},
     rpc::{self, Incoming, RpcError},
     rt,
-    sessions::{ClientCapabilities, ClientInfo},
+    sessions::{ClientCapabilities, ClientInfo, Session},
     streams::{StreamId, StreamKind, frame},
 };
 
 /// Answers the GET that opens a stream and its session. The first event says where to post, as a
 /// relative reference, so that it holds behind a proxy that rewrites paths.
 pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
-    let Admission { core, view, caller, request, echo, out, .. } = admission;
+    let Admission { core, view, caller, limits, request, echo, out, .. } = admission;
     let sse = &core.shared.settings.runtime.mcp.sse;
     if !(sse.enabled && sse.legacy_transport) {
         return Err(Refusal::NoSuchPath);
@@ -47,6 +47,7 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
         client: ClientInfo { name: "", version: "" },
         capabilities: ClientCapabilities::default(),
     };
+    let place = limits.listen().map_err(Refusal::Limited)?;
     let (id, session) = session::open_unkept(core, &view, caller, &introduction)?;
     session.bind_to_connection();
     let now_ms = core.clock.now_ms();
@@ -72,35 +73,26 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
         keep_alive: echo.keep_alive,
         hold: Some(session.hold()),
         ends_session: Some(session.key()),
+        place: Some(place),
     })))
 }
 
 /// Answers a POST of a message: accepted, the answer comes on the stream.
-pub(crate) async fn messages(admission: Admission<'_>) -> Result<Answer, Refusal> {
-    let Admission { core, view, caller, request, memory, echo, out } = admission;
+pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
+    let request = admission.request;
     guard::check_content_type(request)?;
-    let id = http::query_pairs(request.query().unwrap_or_default())
-        .find(|(name, _)| name == "sessionId")
-        .map(|(_, value)| value);
-    let id = id.ok_or(Refusal::SessionRequired)?;
-    let session = session::find(core, memory, &view, caller, id.as_bytes()).await?;
-    // Answers on the standing stream of another transport's session would break its protocol.
-    let stream = session.standing().filter(|_| session.is_connection_bound());
-    let stream = stream.ok_or(Refusal::UnknownSession)?;
     let incoming = rpc::parse(request.body())?;
-    if matches!(incoming, Incoming::Batch(_)) {
-        let error = RpcError::invalid_request("HTTP+SSE has no batches; send one message a POST");
-        return Err(error.into());
-    }
+    let (session, stream) = match prepare(&mut admission, &incoming).await {
+        Ok(prepared) => prepared,
+        Err(refusal) => {
+            let origin = admission.origin(Channel::Legacy, None);
+            execute::note_refused(&origin, &incoming, &refusal);
+            return Err(refusal);
+        }
+    };
+    let revision = session.is_negotiated().then(|| session.revision());
     let asking = Asking {
-        origin: Origin {
-            core,
-            view: &view,
-            caller,
-            channel: Channel::Legacy,
-            revision: session.is_negotiated().then(|| session.revision()),
-            external_id: echo.correlation.as_deref(),
-        },
+        origin: admission.origin(Channel::Legacy, revision),
         revision: session.revision(),
         session: Some(&session),
         // The transport opens sessions before `initialize`.
@@ -111,7 +103,9 @@ pub(crate) async fn messages(admission: Admission<'_>) -> Result<Answer, Refusal
         session.set_revision(initialization.revision);
         Ok(())
     };
-    match execute::begin(&asking, &incoming, &mut negotiated)? {
+    let work = execute::begin(&asking, &incoming, &mut negotiated)?;
+    let Admission { core, echo, out, .. } = admission;
+    match work {
         Work::Nothing => {}
         Work::Done(outcome) => send(core, stream, &outcome),
         Work::Running(job) => {
@@ -125,6 +119,28 @@ pub(crate) async fn messages(admission: Admission<'_>) -> Result<Answer, Refusal
     }
     respond::body(core, out, echo, 202, "text/plain; charset=utf-8", b"Accepted");
     Ok(Answer::Written { keep_alive: echo.keep_alive })
+}
+
+/// The session the message belongs to, and the stream its answer goes to.
+async fn prepare(
+    admission: &mut Admission<'_>,
+    incoming: &Incoming<'_>,
+) -> Result<(Arc<Session>, StreamId), Refusal> {
+    execute::charge_single(&admission.origin(Channel::Legacy, None), incoming)?;
+    let id = http::query_pairs(admission.request.query().unwrap_or_default())
+        .find(|(name, _)| name == "sessionId")
+        .map(|(_, value)| value);
+    let id = id.ok_or(Refusal::SessionRequired)?;
+    let Admission { core, memory, view, caller, .. } = admission;
+    let session = session::find(core, memory, view, *caller, id.as_bytes()).await?;
+    // Answers on the standing stream of another transport's session would break its protocol.
+    let stream = session.standing().filter(|_| session.is_connection_bound());
+    let stream = stream.ok_or(Refusal::UnknownSession)?;
+    if matches!(incoming, Incoming::Batch(_)) {
+        let error = RpcError::invalid_request("HTTP+SSE has no batches; send one message a POST");
+        return Err(error.into());
+    }
+    Ok((session, stream))
 }
 
 fn send(core: &Rc<Core>, stream: StreamId, outcome: &Outcome) {

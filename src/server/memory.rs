@@ -8,13 +8,22 @@
 
 use std::sync::Arc;
 
-use crate::{catalog::View, identity::Caller, sessions::Session};
+use crate::{
+    catalog::{Trust, View},
+    governance::Handles,
+    identity::Caller,
+    sessions::Session,
+};
 
 /// The client application a request is for and who makes it.
 #[derive(Debug, Clone)]
 pub(crate) struct Admitted {
     pub(crate) view: Arc<View>,
     pub(crate) caller: Caller,
+    /// How far the caller is trusted.
+    pub(crate) trust: Trust,
+    /// The limits the caller is under.
+    pub(crate) limits: Arc<Handles>,
     /// When the credential stops being good.
     pub(crate) expires_ms: u64,
 }

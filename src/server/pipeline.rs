@@ -11,15 +11,19 @@ use super::{
     core::Core,
     facade, guard, health, legacy,
     memory::{Admitted, Memory},
+    publication::Published,
     refusal::Refusal,
     respond::{self, Echo},
     route::{self, Endpoint, Route, Transport},
     session, streamable,
+    trail::{Channel, Origin},
 };
 use crate::{
-    catalog::View,
+    catalog::{Trust, View},
+    governance::Handles,
     http::{Known, Method, RequestView},
     identity::{Caller, CredentialHeaders, credential},
+    mcp::Revision,
 };
 
 /// Answers one request into `out`.
@@ -116,10 +120,28 @@ pub(crate) struct Admission<'a> {
     pub(crate) core: &'a Rc<Core>,
     pub(crate) view: Arc<View>,
     pub(crate) caller: Caller,
+    pub(crate) trust: Trust,
+    pub(crate) limits: Arc<Handles>,
     pub(crate) request: &'a RequestView<'a>,
     pub(crate) memory: &'a mut Memory,
     pub(crate) echo: &'a Echo,
     pub(crate) out: &'a mut Vec<u8>,
+}
+
+impl Admission<'_> {
+    /// Who asks over what, for what is recorded of it.
+    pub(crate) fn origin(&self, channel: Channel, revision: Option<Revision>) -> Origin<'_> {
+        Origin {
+            core: self.core,
+            view: &self.view,
+            caller: self.caller,
+            trust: self.trust,
+            limits: &self.limits,
+            channel,
+            revision,
+            external_id: self.echo.correlation.as_deref(),
+        }
+    }
 }
 
 async fn endpoint_answer(
@@ -137,7 +159,8 @@ async fn endpoint_answer(
         respond::preflight(core, out, echo, methods);
         return Ok(Answer::Written { keep_alive: echo.keep_alive });
     }
-    let Admitted { view, caller, .. } = admit(core, plane, memory, request, endpoint)?;
+    let Admitted { view, caller, trust, limits, .. } =
+        admit(core, plane, memory, request, endpoint)?;
     if endpoint.named.is_none() && echo.origin.is_some() {
         let checked = core.shared.guard.check_origin(request, view.allowed_origins.iter());
         if let Err(refusal) = checked {
@@ -145,7 +168,7 @@ async fn endpoint_answer(
             return Err(refusal);
         }
     }
-    let mut admission = Admission { core, view, caller, request, memory, echo, out };
+    let mut admission = Admission { core, view, caller, trust, limits, request, memory, echo, out };
     let not_allowed = Refusal::MethodNotAllowed { allow: methods };
     match &endpoint.transport {
         Transport::Rest(resource) => Box::pin(facade::answer(admission, resource)).await,
@@ -224,7 +247,7 @@ fn admit(
     let published = core.published();
     let now_ms = core.clock.now_ms();
     if plane.is_admin() {
-        return operator(&published.snapshot, endpoint);
+        return operator(core, &published, endpoint);
     }
     let headers = CredentialHeaders {
         authorization: request.header(Known::Authorization),
@@ -262,17 +285,31 @@ fn admit(
         Caller::Key(id) => published.keys.find(id).and_then(|key| key.expires_ms),
         Caller::Open | Caller::Operator => None,
     };
-    let admitted = Admitted { view, caller, expires_ms: expires_ms.unwrap_or(u64::MAX) };
+    let admitted = Admitted {
+        limits: core.shared.limiter.handles(&view, caller),
+        trust: published.keys.trust(caller),
+        view,
+        caller,
+        expires_ms: expires_ms.unwrap_or(u64::MAX),
+    };
     memory.admit(published.version, endpoint.scope, secret, admitted.clone());
     Ok(admitted)
 }
 
 /// Operators may act for every client application.
 fn operator(
-    snapshot: &crate::catalog::Snapshot,
+    core: &Core,
+    published: &Published,
     endpoint: &Endpoint<'_>,
 ) -> Result<Admitted, Refusal> {
     let (tenant, client) = endpoint.named.as_ref().ok_or(Refusal::NoSuchPath)?;
-    let view = snapshot.view(tenant, client).ok_or(Refusal::NoSuchClientApplication)?;
-    Ok(Admitted { view: view.clone(), caller: Caller::Operator, expires_ms: u64::MAX })
+    let view = published.snapshot.view(tenant, client).ok_or(Refusal::NoSuchClientApplication)?;
+    let caller = Caller::Operator;
+    Ok(Admitted {
+        view: view.clone(),
+        caller,
+        trust: published.keys.trust(caller),
+        limits: core.shared.limiter.handles(view, caller),
+        expires_ms: u64::MAX,
+    })
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use crate::{
+    governance::Limited,
     identity,
     rpc::{RpcError, code},
 };
@@ -41,6 +42,8 @@ pub(crate) enum Refusal {
     StreamTaken,
     /// The tenant holds as many sessions as it may.
     TooManySessions { retry_after_seconds: u32 },
+    /// A limit of the tenant, the client application or the caller is reached.
+    Limited(Limited),
     /// The core carries as many event streams or calls as it may.
     Busy,
     /// The store cannot be asked or cannot take what must be kept.
@@ -67,7 +70,7 @@ impl Refusal {
             Self::StreamsNeedHttp11 => 505,
             Self::UnsupportedRevision { .. } | Self::SessionRequired | Self::Message(_) => 400,
             Self::StreamTaken => 409,
-            Self::TooManySessions { .. } => 429,
+            Self::TooManySessions { .. } | Self::Limited(_) => 429,
             Self::Busy | Self::StoreUnavailable => 503,
         }
     }
@@ -135,6 +138,7 @@ impl Refusal {
                 code::SERVER,
                 "The tenant has as many sessions as it may. End one with DELETE or wait.".into(),
             ),
+            Self::Limited(limited) => return over_limit(limited),
             Self::Busy => (code::SERVER, "The server is at its limit. Try again shortly.".into()),
             Self::StoreUnavailable => (
                 code::SERVER,
@@ -166,6 +170,7 @@ impl Refusal {
             Self::UnknownSession => "unknown_session",
             Self::StreamTaken => "stream_taken",
             Self::TooManySessions { .. } => "too_many_sessions",
+            Self::Limited(limited) => limited.reason().as_str(),
             Self::Busy => "busy",
             Self::StoreUnavailable => "store_unavailable",
             Self::Message(_) => "bad_message",
@@ -183,10 +188,25 @@ impl Refusal {
             Self::TooManySessions { retry_after_seconds } => {
                 Some(("Retry-After", retry_after_seconds.to_string().into()))
             }
+            Self::Limited(limited) => {
+                Some(("Retry-After", limited.retry_after_seconds().to_string().into()))
+            }
             Self::Busy | Self::StoreUnavailable => Some(("Retry-After", "1".into())),
             _ => None,
         }
     }
+}
+
+/// What is answered in place of a result to a request that is over a limit.
+pub(crate) fn over_limit(limited: &Limited) -> RpcError {
+    let data = format!(
+        "{{\"reason\":\"{}\",\"level\":\"{}\",\"limit\":\"{}\",\"retryAfterSeconds\":{}}}",
+        limited.reason().as_str(),
+        limited.level.as_str(),
+        limited.class.as_str(),
+        limited.retry_after_seconds()
+    );
+    RpcError::new(code::SERVER, limited.text()).with_data(data)
 }
 
 impl From<RpcError> for Refusal {

@@ -122,7 +122,17 @@ pub(crate) fn body(
 
 /// An answer of the REST facade.
 pub(crate) fn plain(core: &Core, out: &mut Vec<u8>, echo: &Echo, plain: &Plain) {
-    body(core, out, echo, plain.status, "application/json", &plain.body);
+    let seconds = plain.retry_after_seconds.map(|seconds| seconds.to_string());
+    let mut headers = headers_of(echo);
+    headers.push(("Content-Type", "application/json"));
+    if let Some(seconds) = &seconds {
+        headers.push(("Retry-After", seconds));
+    }
+    let length = BodyLength::Known(plain.body.len());
+    core.write_head(out, plain.status, &headers, length, echo.keep_alive);
+    if !echo.head {
+        out.extend_from_slice(&plain.body);
+    }
 }
 
 /// A response without a body.

@@ -66,6 +66,8 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct Plain {
     pub(crate) status: u16,
+    /// When to come back.
+    pub(crate) retry_after_seconds: Option<u32>,
     pub(crate) body: Vec<u8>,
 }
 

@@ -18,6 +18,7 @@ use super::{
     publication::{Publication, Published},
 };
 use crate::{
+    governance::Limiter,
     http::Limits,
     mcp::ServerInfo,
     rt::{InboxSender, Undelivered, WorkerPool},
@@ -64,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) server_info: ServerInfo,
     pub(crate) announcer: Announcer,
     pub(crate) descriptions: Descriptions,
+    pub(crate) limiter: Limiter,
     driver: OnceLock<&'static str>,
 }
 
@@ -124,9 +126,16 @@ impl Shared {
             ),
             announcer: Announcer::new(parts.publication.current().snapshot.clone()),
             descriptions: Descriptions::default(),
+            limiter: Limiter::default(),
             driver: OnceLock::new(),
             parts,
         }
+    }
+
+    /// A moment on the clock that limits are counted by, the same for all cores.
+    pub(crate) fn limit_clock(&self, now: Instant) -> u64 {
+        let since = now.saturating_duration_since(self.started);
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     }
 
     pub(crate) fn published_version(&self) -> u64 {

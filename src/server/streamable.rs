@@ -1,6 +1,6 @@
 //! Streamable HTTP (MCP 2025-03-26 to 2025-11-25): POST, GET and DELETE of an endpoint.
 
-use std::{borrow::Cow, rc::Rc, sync::Arc};
+use std::{borrow::Cow, rc::Rc, sync::Arc, time::Duration};
 
 use super::{
     calls::{self, AnswerKind, Answering, Waiting},
@@ -14,12 +14,14 @@ use super::{
     refusal::Refusal,
     respond::{self, Echo},
     session::{self, Introduction},
-    trail::{Channel, Origin},
+    trail::Channel,
 };
 use crate::{
+    governance::{Handles, Listening},
     http::{Known, RequestView, accept::Accepts},
     mcp::{Initialization, Revision},
     rpc::{self, Incoming, Message},
+    rt,
     sessions::{Session, SessionId},
     settings::Connected,
     streams::{EventId, StreamId, StreamKind, frame},
@@ -30,29 +32,24 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
     let request = admission.request;
     guard::check_content_type(request)?;
     let incoming = rpc::parse(request.body())?;
-    let declared = declared_revision(request, &incoming)?;
-    let kind = answer_kind(admission.core, request)?;
-    let session = session::named(&mut admission).await?;
-    let Admission { core, view, caller, echo, out, .. } = admission;
-    let initializes = initializes(&incoming);
-    if session.is_none() && !initializes {
-        allow_without_session(core, &view)?;
-    }
+    let prepared = match prepare(&mut admission, &incoming).await {
+        Ok(prepared) => prepared,
+        Err(refusal) => {
+            let origin = admission.origin(Channel::Streamable, None);
+            execute::note_refused(&origin, &incoming, &refusal);
+            return Err(refusal);
+        }
+    };
+    let Prepared { declared, kind, session } = prepared;
     let revision = session.as_ref().map(|session| session.revision()).or(declared);
     let asking = Asking {
-        origin: Origin {
-            core,
-            view: &view,
-            caller,
-            channel: Channel::Streamable,
-            revision,
-            external_id: echo.correlation.as_deref(),
-        },
+        origin: admission.origin(Channel::Streamable, revision),
         revision: revision.unwrap_or(Revision::ASSUMED),
         session: session.as_ref(),
         initialized: session.is_some(),
         trace: request.header(Known::TraceParent),
     };
+    let (core, view, caller) = (admission.core, &admission.view, admission.caller);
     let mut opened: Option<(SessionId, Arc<Session>)> = None;
     let mut open_session = |initialization: &Initialization<'_>| {
         let introduction = Introduction {
@@ -60,7 +57,7 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
             client: initialization.client(),
             capabilities: initialization.capabilities,
         };
-        let fresh = session::open(core, &view, caller, &introduction)?;
+        let fresh = session::open(core, view, caller, &introduction)?;
         // Of a batch of initializations the last one counts.
         if let Some((_, older)) = opened.replace(fresh) {
             session::end(core, older.key());
@@ -74,6 +71,7 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         None => (session, None),
     };
     let revision = session.as_ref().map_or(revision, |session| session.revision());
+    let Admission { core, echo, out, .. } = admission;
     let answering = Answering { kind, session, revision, header, echo: echo.clone() };
     Ok(match work {
         Work::Nothing => {
@@ -86,6 +84,27 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         }
         Work::Running(job) => Answer::Waiting(Box::new(Waiting { job, answering })),
     })
+}
+
+/// What is settled about a POST before its messages are looked at one by one.
+struct Prepared {
+    declared: Option<Revision>,
+    kind: AnswerKind,
+    session: Option<Arc<Session>>,
+}
+
+async fn prepare(
+    admission: &mut Admission<'_>,
+    incoming: &Incoming<'_>,
+) -> Result<Prepared, Refusal> {
+    execute::charge_single(&admission.origin(Channel::Streamable, None), incoming)?;
+    let declared = declared_revision(admission.request, incoming)?;
+    let kind = answer_kind(admission.core, admission.request)?;
+    let session = session::named(admission).await?;
+    if session.is_none() && !initializes(incoming) {
+        allow_without_session(admission.core, &admission.view)?;
+    }
+    Ok(Prepared { declared, kind, session })
 }
 
 fn initializes(incoming: &Incoming<'_>) -> bool {
@@ -155,7 +174,14 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
     guard::check_streams(request)?;
     revision_header(request)?;
     let session = session::named(&mut admission).await?;
-    let Admission { core, view, caller, echo, out, .. } = admission;
+    let Admission { core, view, caller, limits, echo, out, .. } = admission;
+    // A client that comes back takes the place of its own stream, which is given up for it.
+    let may_wait = session.as_ref().is_some_and(|session| session.standing().is_some());
+    let place = match limits.listen() {
+        Ok(place) => Some(place),
+        Err(_) if may_wait => None,
+        Err(limited) => return Err(Refusal::Limited(limited)),
+    };
     let outlet = core.outlets.open(Purpose::Standing);
     outlet.set_listener(caller);
     let Some(session) = session else {
@@ -170,16 +196,19 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
             keep_alive,
             hold: None,
             ends_session: None,
+            place,
         }));
     };
     let presented = request.header(Known::LastEventId).and_then(EventId::parse);
     let Some(event) = presented else {
         let standing = Box::pin(stand(core, &session, &outlet, true)).await?;
-        return Ok(opened(core, &session, standing, outlet, echo, out));
+        let place = freed(core, &limits, place, standing, &outlet).await?;
+        return Ok(opened(core, &session, standing, outlet, place, echo, out));
     };
     greet(core, &outlet, None);
     if Box::pin(resume(core, &session, event, &outlet)).await? {
-        return Ok(opened(core, &session, event.stream, outlet, echo, out));
+        let place = freed(core, &limits, place, event.stream, &outlet).await?;
+        return Ok(opened(core, &session, event.stream, outlet, place, echo, out));
     }
     // The stream has aged out: nothing is replayed. Its client goes on with a standalone stream,
     // unless it has one: then the lost stream is over, and the other one is left alone.
@@ -194,11 +223,13 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
                 keep_alive,
                 hold: None,
                 ends_session: None,
+                place,
             }))
         }
         _ => {
             let standing = Box::pin(stand(core, &session, &outlet, false)).await?;
-            Ok(opened(core, &session, standing, outlet, echo, out))
+            let place = freed(core, &limits, place, standing, &outlet).await?;
+            Ok(opened(core, &session, standing, outlet, place, echo, out))
         }
     }
 }
@@ -208,6 +239,7 @@ fn opened(
     session: &Arc<Session>,
     of: StreamId,
     outlet: super::outlet::OpenOutlet,
+    place: Listening,
     echo: &Echo,
     out: &mut Vec<u8>,
 ) -> Answer {
@@ -219,7 +251,39 @@ fn opened(
         keep_alive: echo.keep_alive,
         hold,
         ends_session: None,
+        place: Some(place),
     })
+}
+
+/// How long the connection that is given up for a new one may take to go.
+const FREED_WITHIN: Duration = Duration::from_secs(1);
+const FREED_STEP: Duration = Duration::from_millis(10);
+
+/// The place of a stream that took over another connection's: it is free once that one is gone.
+async fn freed(
+    core: &Rc<Core>,
+    limits: &Handles,
+    place: Option<Listening>,
+    of: StreamId,
+    outlet: &Outlet,
+) -> Result<Listening, Refusal> {
+    if let Some(place) = place {
+        return Ok(place);
+    }
+    let mut waited = Duration::ZERO;
+    loop {
+        match limits.listen() {
+            Ok(place) => return Ok(place),
+            Err(limited) if waited >= FREED_WITHIN => {
+                core.detach(of, outlet.id);
+                return Err(Refusal::Limited(limited));
+            }
+            Err(_) => {
+                rt::sleep(FREED_STEP).await;
+                waited += FREED_STEP;
+            }
+        }
+    }
 }
 
 fn stream(stream: EventStream) -> Answer {

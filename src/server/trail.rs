@@ -13,7 +13,8 @@ use std::{
 
 use super::core::Core;
 use crate::{
-    catalog::{CompiledTool, View},
+    catalog::{CompiledTool, Trust, View},
+    governance::{Class, Handles, Limited},
     identity::Caller,
     mcp::{Method, Revision},
     telemetry::ExecutionId,
@@ -92,6 +93,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) core: &'a Rc<Core>,
     pub(crate) view: &'a Arc<View>,
     pub(crate) caller: Caller,
+    pub(crate) trust: Trust,
+    pub(crate) limits: &'a Arc<Handles>,
     pub(crate) channel: Channel,
     /// Unknown where a session has not agreed on one, and on the REST facade.
     pub(crate) revision: Option<Revision>,
@@ -99,11 +102,21 @@ pub(crate) struct Origin<'a> {
     pub(crate) external_id: Option<&'a str>,
 }
 
+impl Origin<'_> {
+    /// Takes one unit of a class of limits.
+    pub(crate) fn take(&self, class: Class) -> Result<(), Limited> {
+        let now_ns = self.core.shared.limit_clock(Instant::now());
+        self.limits.take(class, 1, now_ns)
+    }
+}
+
 /// One request on its way.
 pub(crate) struct Trail {
     pub(crate) core: Rc<Core>,
     pub(crate) view: Arc<View>,
     pub(crate) caller: Caller,
+    pub(crate) trust: Trust,
+    pub(crate) limits: Arc<Handles>,
     channel: Channel,
     revision: Option<Revision>,
     pub(crate) external_id: Option<Box<str>>,
@@ -133,6 +146,8 @@ impl Trail {
             core: origin.core.clone(),
             view: origin.view.clone(),
             caller: origin.caller,
+            trust: origin.trust,
+            limits: origin.limits.clone(),
             channel: origin.channel,
             revision: origin.revision,
             external_id: origin.external_id.map(Box::from),

@@ -22,6 +22,7 @@ mod facade;
 mod faults;
 mod keys;
 mod lifecycle;
+mod limits;
 mod recovery;
 mod rest;
 mod sessions;
