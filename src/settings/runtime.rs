@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::check::MILLISECONDS_MAX;
-use super::{Findings, Mcp};
+use super::{Findings, Mcp, Results};
 use crate::http::origin::Origin;
 
 /// Threads, data directory, catalog, and the protocol below it.
@@ -34,6 +34,8 @@ pub struct Runtime {
     pub catalog: Vec<PathBuf>,
     /// `[runtime.mcp]`.
     pub mcp: Mcp,
+    /// `[runtime.results]`.
+    pub results: Results,
 }
 
 /// How cores wait for the kernel.
@@ -72,6 +74,7 @@ impl Default for Runtime {
             allowed_origins: Vec::new(),
             catalog: Vec::new(),
             mcp: Mcp::default(),
+            results: Results::default(),
         }
     }
 }
@@ -104,5 +107,6 @@ impl Runtime {
             findings.add("runtime.catalog", "holds an empty path");
         }
         self.mcp.validate(findings);
+        self.results.validate(findings);
     }
 }
