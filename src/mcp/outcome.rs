@@ -47,27 +47,38 @@ impl ToolOutcome {
 /// Arguments that do not fit are a result for the model from 2025-11-25 on, and a protocol error
 /// before. Structured content exists from 2025-06-18 on and is an object: anything else is wrapped
 /// as `{"result": …}`. It never goes with an error.
-pub fn tool_result(outcome: &ToolOutcome, revision: Revision) -> Result<ResultBody, RpcError> {
+///
+/// A `note` is for the model too: a text of its own behind the result.
+pub fn tool_result(
+    outcome: &ToolOutcome,
+    note: Option<&str>,
+    revision: Revision,
+) -> Result<ResultBody, RpcError> {
     match outcome {
         ToolOutcome::Success { structured_json, text } => {
-            Ok(success(structured_json.as_deref(), text.as_deref(), revision))
+            Ok(success(structured_json.as_deref(), text.as_deref(), note, revision))
         }
-        ToolOutcome::Failure { text } => Ok(failure(text)),
+        ToolOutcome::Failure { text } => Ok(failure(text, note)),
         ToolOutcome::InvalidArguments { text } if revision >= Revision::V20251125 => {
-            Ok(failure(text))
+            Ok(failure(text, note))
         }
         ToolOutcome::InvalidArguments { text } => Err(RpcError::invalid_params(text.clone())),
     }
 }
 
-fn success(structured: Option<&[u8]>, text: Option<&str>, revision: Revision) -> ResultBody {
+fn success(
+    structured: Option<&[u8]>,
+    text: Option<&str>,
+    note: Option<&str>,
+    revision: Revision,
+) -> ResultBody {
     let structured = structured.map(String::from_utf8_lossy);
     let structured = structured.as_deref().map(str::trim_ascii).filter(|json| !json.is_empty());
     let text = text.or(structured);
     let structured = structured.filter(|_| revision >= Revision::V20250618);
     let bytes = structured.map_or(0, str::len) + text.map_or(0, |text| text.len() * 5 / 4);
     let mut out = Vec::with_capacity(bytes + 96);
-    content(&mut out, text);
+    content(&mut out, [text, note]);
     if let Some(structured) = structured {
         out.extend_from_slice(b",\"structuredContent\":");
         let is_object = structured.starts_with('{');
@@ -84,17 +95,20 @@ fn success(structured: Option<&[u8]>, text: Option<&str>, revision: Revision) ->
     ResultBody::Owned(out)
 }
 
-fn failure(text: &str) -> ResultBody {
+fn failure(text: &str, note: Option<&str>) -> ResultBody {
     let mut out = Vec::with_capacity(text.len() * 5 / 4 + 80);
-    content(&mut out, Some(text));
+    content(&mut out, [Some(text), note]);
     out.extend_from_slice(b",\"isError\":true}");
     ResultBody::Owned(out)
 }
 
 /// `{"content":[…]`, left open.
-fn content(out: &mut Vec<u8>, text: Option<&str>) {
+fn content(out: &mut Vec<u8>, texts: [Option<&str>; 2]) {
     out.extend_from_slice(b"{\"content\":[");
-    if let Some(text) = text {
+    for (index, text) in texts.into_iter().flatten().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
         out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
         json::write_string(out, text);
         out.push(b'}');

@@ -338,7 +338,7 @@ fn lists_have_the_form_of_the_revision() {
 }
 
 fn shaped(outcome: &ToolOutcome, revision: Revision) -> Value {
-    let body = tool_result(outcome, revision).unwrap();
+    let body = tool_result(outcome, None, revision).unwrap();
     serde_json::from_slice(body.as_bytes()).unwrap()
 }
 
@@ -362,7 +362,7 @@ fn outcomes_have_the_form_of_the_revision() {
         let structured_json = Some(json.as_bytes().to_vec());
         let outcome = ToolOutcome::Success { structured_json, text: None };
         for revision in Revision::ALL {
-            let body = tool_result(&outcome, revision).unwrap();
+            let body = tool_result(&outcome, None, revision).unwrap();
             let has = revision >= Revision::V20250618;
             let tail =
                 if has { format!(",\"structuredContent\":{structured}") } else { String::new() };
@@ -396,7 +396,7 @@ fn failures_are_for_the_model() {
             let expected = json!({"content": text_block("`id` is missing"), "isError": true});
             assert_eq!(shaped(&invalid, revision), expected);
         } else {
-            let error = tool_result(&invalid, revision).unwrap_err();
+            let error = tool_result(&invalid, None, revision).unwrap_err();
             assert_eq!((error.code, &*error.message), (-32602, "`id` is missing"));
         }
     }

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 
 use super::{core::Core, message::CoreMessage, shared::Shared};
 use crate::{
-    catalog::{ClientApplicationId, Snapshot, TenantId},
+    catalog::{ClientApplicationId, Snapshot, TenantId, ViewChange},
     mcp, rt,
     streams::{OutletId, SessionKey, StreamId, StreamKind, frame},
 };
@@ -62,9 +62,9 @@ impl Announcer {
         let mut told = self.told.lock();
         let before = std::mem::replace(&mut *told, Arc::clone(current));
         let mut views: Views = BTreeMap::new();
-        for view in current.changed_views(&before) {
+        for ViewChange { view, tools, prompts, resources } in current.changes(&before) {
             let of_tenant = views.entry(view.tenant.clone()).or_default();
-            let lists = Lists { tools: true, prompts: false, resources: false };
+            let lists = Lists { tools, prompts, resources };
             of_tenant.insert(view.client_application.clone(), lists);
         }
         (!views.is_empty()).then(|| Announcement::new(Audience::Views(views)))

@@ -6,7 +6,7 @@
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Instant};
 
 use super::{
-    invoke::{self, Begun, Ended, Ending, ToolRequest},
+    invoke::{self, Begun, Ended, Ending, Refused, ToolRequest},
     note,
     refusal::Refusal,
     running::{Answered, Job, Outcome, Registration, Running, Single},
@@ -327,7 +327,7 @@ fn invoke(
     let call = match invoke::begin(trail, &asked) {
         // Over HTTP a request that is over a limit has a status of its own; only the tool's own
         // limit is for the model to read.
-        Begun::Ended(Ended { ending: Ending::Limited(limited), trail })
+        Begun::Ended(Ended { ending: Ending::Limited(limited), trail, .. })
             if limited.level != Level::Tool =>
         {
             trail.close(0);
@@ -354,13 +354,14 @@ fn invoke(
 /// A call's ending as the client's revision has it.
 fn answered(ended: Ended, revision: Revision, id: OwnedId, name: &str) -> Answered {
     ended.count();
-    let Ended { ending, trail } = ended;
+    let Ended { ending, note, trail } = ended;
     let body = match ending {
-        Ending::Ran(outcome) => mcp::tool_result(&outcome, revision),
+        Ending::Ran(outcome) => mcp::tool_result(&outcome, note.as_deref(), revision),
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
         Ending::Limited(limited) => failure(limited.text(), revision),
-        Ending::Unknown => Err(mcp::unknown_tool(name)),
+        Ending::Refused(Refused::Unknown) => Err(mcp::unknown_tool(name)),
+        Ending::Refused(refused) => failure(refused.text(name), revision),
         Ending::Cancelled => {
             drop(trail);
             return Answered::Cancelled(id);
@@ -372,5 +373,5 @@ fn answered(ended: Ended, revision: Revision, id: OwnedId, name: &str) -> Answer
 }
 
 fn failure(text: String, revision: Revision) -> Result<ResultBody, RpcError> {
-    mcp::tool_result(&ToolOutcome::Failure { text }, revision)
+    mcp::tool_result(&ToolOutcome::Failure { text }, None, revision)
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! GET  /runtime/{tenant}/{client}/tools          the list, as `tools/list` has it
-//! GET  /runtime/{tenant}/{client}/tools/{tool}   one entry of it
+//! GET  /runtime/{tenant}/{client}/tools/{tool}   all of one tool: its full schemas, their hash
 //! POST /runtime/{tenant}/{client}/tools/{tool}   a call; the body is the object of its arguments
 //! GET  /runtime/{tenant}/{client}/openapi.json   all of it, described for code generators
 //! ```
@@ -17,7 +17,7 @@ use super::{
     connection::Answer,
     core::Core,
     guard,
-    invoke::{self, Begun, Ended, Ending, ToolRequest},
+    invoke::{self, Begun, Ended, Ending, Refused, ToolRequest},
     openapi,
     pipeline::Admission,
     refusal::Refusal,
@@ -89,13 +89,13 @@ fn tool(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     let Admission { core, view, echo, out, .. } = admission;
     let Some(tool) = view.tool(name) else {
         trail.decided(false, "unknown_tool");
-        let ended = Ended { ending: Ending::Unknown, trail };
+        let ended = Ended { ending: Ending::Refused(Refused::Unknown), note: None, trail };
         respond::plain(core, out, echo, &shaped(ended, name));
         return Ok(written(echo));
     };
     trail.tool = Some(tool.clone());
-    let entry = tool.fragment(SHAPE);
-    respond::body(core, out, echo, 200, "application/json", entry);
+    let entry = openapi::entry(tool);
+    respond::body(core, out, echo, 200, "application/json", &entry);
     trail.close(entry.len());
     Ok(written(echo))
 }
@@ -133,7 +133,7 @@ fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
         }
         Err(text) => {
             let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
-            Begun::Ended(Ended { ending, trail })
+            Begun::Ended(Ended { ending, note: None, trail })
         }
     };
     match begun {
@@ -183,7 +183,7 @@ fn arguments(body: &[u8]) -> Result<Option<Raw<'_>>, String> {
 
 /// A call's ending as plain HTTP has it.
 fn shaped(ended: Ended, name: &str) -> Plain {
-    let Ended { ending, trail } = ended;
+    let Ended { ending, note, trail } = ended;
     let downstream = trail.downstream.and_then(|(status, _)| status);
     let (status, word) = invoke::status_of(&ending, downstream);
     let mut retry_after_seconds = (status == 503).then_some(1);
@@ -194,12 +194,10 @@ fn shaped(ended: Ended, name: &str) -> Plain {
             ToolOutcome::Failure { text: limited.text() }
         }
         Ending::Failed(error) => ToolOutcome::Failure { text: error.to_string() },
-        Ending::Unknown => {
-            ToolOutcome::Failure { text: mcp::unknown_tool(name).message.into_owned() }
-        }
+        Ending::Refused(refused) => ToolOutcome::Failure { text: refused.text(name) },
         Ending::Cancelled => ToolOutcome::Failure { text: "The call was cancelled.".to_owned() },
     };
-    let body = body(Some(trail.execution_id), word, downstream, &outcome);
+    let body = body(Some(trail.execution_id), word, downstream, &outcome, note.as_deref());
     trail.close(body.len());
     Plain { status, retry_after_seconds, body }
 }
@@ -211,10 +209,11 @@ fn body(
     word: &str,
     downstream: Option<u16>,
     outcome: &ToolOutcome,
+    note: Option<&str>,
 ) -> Vec<u8> {
     // Of this revision every outcome is a result.
     let result =
-        mcp::tool_result(outcome, Revision::NEWEST).unwrap_or(crate::rpc::ResultBody::EMPTY);
+        mcp::tool_result(outcome, note, Revision::NEWEST).unwrap_or(crate::rpc::ResultBody::EMPTY);
     let result = result.as_bytes();
     let mut body = Vec::with_capacity(result.len() + 128);
     body.push(b'{');
@@ -238,7 +237,7 @@ fn body(
 /// The body of a refusal, in the form of every answer of the facade.
 pub(crate) fn refusal(refusal: &Refusal) -> Vec<u8> {
     let text = refusal.error().message.into_owned();
-    body(None, refusal.reason(), None, &ToolOutcome::Failure { text })
+    body(None, refusal.reason(), None, &ToolOutcome::Failure { text }, None)
 }
 
 /// Writes a refusal of a request to the facade.
@@ -265,8 +264,8 @@ mod tests {
     fn answers_are_results_with_a_word_in_front() {
         let outcome =
             ToolOutcome::Success { structured_json: Some(b"{\"n\":1.50}".to_vec()), text: None };
-        let text =
-            String::from_utf8(body(Some(ExecutionId::NIL), "ok", Some(200), &outcome)).unwrap();
+        let text = String::from_utf8(body(Some(ExecutionId::NIL), "ok", Some(200), &outcome, None))
+            .unwrap();
         assert_eq!(
             text,
             "{\"executionId\":\"00000000-0000-0000-0000-000000000000\",\"status\":\"ok\",\

@@ -13,12 +13,15 @@ use std::sync::Arc;
 
 use super::{running::Registration, trail::Trail};
 use crate::{
-    catalog::{BuiltinTool, CompiledTool, SideEffect, ToolKind},
+    catalog::{
+        BuiltinTool, DenialReason, Deprecated, DiscoveryMode, HelperTool, Judgement,
+        SCHEMA_DISCOVERY, SideEffect, ToolKind, ViewTool,
+    },
     downstream::{self, Blame, CallEnvironment, CallError, Called},
-    governance::{Level, Limited},
-    json::Raw,
+    governance::{Level, Limited, Reason},
+    json::{self, OwnedRaw, Raw},
     mapping::OutgoingRequest,
-    mcp::ToolOutcome,
+    mcp::{self, ToolOutcome},
     rt::{self, Either},
     telemetry::{MethodLabel, OutcomeLabel, TraceParent},
 };
@@ -40,17 +43,49 @@ pub(crate) enum Ending {
     Ran(ToolOutcome),
     /// The API was called and there was no usable answer.
     Failed(CallError),
+    /// The call was not run: no such tool, or none that this caller may call now.
+    Refused(Refused),
     /// The call is over a limit, and was not run.
     Limited(Limited),
-    /// This client application has no such tool.
-    Unknown,
     /// The client wants no answer any more.
     Cancelled,
+}
+
+/// Why a call was not run.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// This client application has no such tool, or none that it is shown.
+    Unknown,
+    /// The tool went longer ago than it stays callable.
+    Gone,
+    /// A policy does not allow the call.
+    Denied(DenialReason),
+}
+
+impl Refused {
+    /// The reason, for records and metrics.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::Unknown => Reason::UnknownTool,
+            Self::Gone => Reason::ToolGone,
+            Self::Denied(denied) => reason_of(*denied),
+        }
+    }
+
+    /// What the model reads.
+    pub(crate) fn text(&self, name: &str) -> String {
+        match self {
+            Self::Unknown => mcp::unknown_tool(name).message.into_owned(),
+            Self::Gone | Self::Denied(_) => self.reason().text().to_owned(),
+        }
+    }
 }
 
 /// A call that is over. Its trail is closed by whoever writes the answer.
 pub(crate) struct Ended {
     pub(crate) ending: Ending,
+    /// For the model, besides the result: its tool goes, and what takes its place.
+    pub(crate) note: Option<Box<str>>,
     pub(crate) trail: Trail,
 }
 
@@ -64,7 +99,8 @@ pub(crate) enum Begun {
 /// A call with all it needs.
 pub(crate) struct ToolCall {
     trail: Trail,
-    tool: Arc<CompiledTool>,
+    tool: Arc<ViewTool>,
+    note: Option<Box<str>>,
     work: Work,
     trace: Option<TraceParent>,
 }
@@ -78,37 +114,135 @@ enum Work {
 
 /// Takes a call as far as it goes at once.
 pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
-    let Some(tool) = trail.view.tool(request.name).cloned() else {
-        trail.decided(false, "unknown_tool");
-        return Begun::Ended(Ended { ending: Ending::Unknown, trail });
+    let ended = |ending, note, trail| Begun::Ended(Ended { ending, note, trail });
+    let Found { tool, note } = match find(&mut trail, request.name) {
+        Ok(found) => found,
+        Err(refused) => {
+            trail.decided(false, refused.reason().as_str());
+            return ended(Ending::Refused(refused), None, trail);
+        }
     };
     trail.tool = Some(tool.clone());
-    let now_ns = trail.core.shared.limit_clock(trail.started);
-    if let Err(limited) = trail.limits.take_call(&tool, SideEffect::Read, now_ns) {
-        trail.decided(false, limited.reason().as_str());
-        return Begun::Ended(Ended { ending: Ending::Limited(limited), trail });
+    let side_effect = tool.side_effect_of(request.arguments);
+    trail.side_effect = Some(side_effect);
+    if let Err(refused) = decide(&mut trail, &tool, side_effect) {
+        trail.decided(false, refused.reason().as_str());
+        return ended(Ending::Refused(refused), None, trail);
     }
-    let ended = |outcome, trail| Begun::Ended(Ended { ending: Ending::Ran(outcome), trail });
-    let work = match &tool.kind {
-        // Whoever has many sessions: they are not looked through on a core.
-        ToolKind::Builtin(builtin @ BuiltinTool::ListSessions) => Work::Worker(*builtin),
-        ToolKind::Builtin(builtin) => {
-            let outcome = downstream::run_builtin(*builtin, &*trail.core.shared, &trail.view);
-            return ended(outcome, trail);
-        }
-        ToolKind::Rest { request: plan, .. } => match plan.validate(request.arguments) {
-            Ok(arguments) => {
-                trail.repairs = arguments.repairs();
-                Work::Rest(plan.build(&arguments))
-            }
-            Err(invalid) => {
-                let text = invalid.to_string();
-                return ended(ToolOutcome::InvalidArguments { text }, trail);
-            }
-        },
+    let now_ns = trail.core.shared.limit_clock(trail.started);
+    if let Err(limited) = trail.limits.take_call(&tool, side_effect, now_ns) {
+        trail.decided(false, limited.reason().as_str());
+        return ended(Ending::Limited(limited), None, trail);
+    }
+    let work = match prepare(&mut trail, &tool, request.arguments) {
+        Ok(work) => work,
+        Err(outcome) => return ended(Ending::Ran(outcome), note, trail),
     };
     let trace = request.trace.and_then(TraceParent::parse);
-    Begun::Running(ToolCall { trail, tool, work, trace })
+    Begun::Running(ToolCall { trail, tool, note, work, trace })
+}
+
+struct Found {
+    tool: Arc<ViewTool>,
+    note: Option<Box<str>>,
+}
+
+/// The tool a client means by a name: one that is listed, or one that was not long ago.
+fn find(trail: &mut Trail, name: &str) -> Result<Found, Refused> {
+    if let Some(tool) = trail.view.tool(name) {
+        return Ok(Found { tool: tool.clone(), note: None });
+    }
+    match trail.view.deprecated(name, trail.at_ms) {
+        Some(Deprecated::Callable { tool, now_called, .. }) => {
+            let note = match now_called {
+                Some(now) => {
+                    format!("Note: this tool is called `{now}` now. List the tools again.")
+                }
+                None => "Note: this tool is being removed. List the tools again.".to_owned(),
+            };
+            Ok(Found { tool, note: Some(note.into()) })
+        }
+        Some(Deprecated::Gone) => Err(Refused::Gone),
+        None => {
+            // Whether it is hidden is for the record only.
+            trail.tool = trail.view.hidden(name).cloned();
+            Err(Refused::Unknown)
+        }
+    }
+}
+
+/// What policies say about this call, by this caller, now.
+fn decide(trail: &mut Trail, tool: &ViewTool, side_effect: SideEffect) -> Result<(), Refused> {
+    let Judgement { denied, observed } =
+        tool.permission.judge(trail.trust, trail.at_ms, side_effect);
+    trail.observed = observed.map(|observed| reason_of(observed).as_str());
+    denied.map_or(Ok(()), |denied| Err(Refused::Denied(denied)))
+}
+
+fn reason_of(denied: DenialReason) -> Reason {
+    match denied {
+        DenialReason::DeniedByRule { .. } => Reason::DeniedByRule,
+        DenialReason::DefaultDeny => Reason::DefaultDeny,
+        DenialReason::TrustTooLow { .. } => Reason::TrustTooLow,
+        DenialReason::OutsideWindow => Reason::OutsideWindow,
+    }
+}
+
+/// Judges the arguments and builds what is to be run; the outcome of what is done already, or
+/// cannot be.
+fn prepare(
+    trail: &mut Trail,
+    tool: &ViewTool,
+    arguments: Option<Raw<'_>>,
+) -> Result<Work, ToolOutcome> {
+    let stripped = stripped(tool, arguments)?;
+    let arguments = stripped.as_ref().map_or(arguments, |stripped| Some(stripped.as_raw()));
+    match &tool.kind {
+        // Whoever has many sessions: they are not looked through on a core.
+        ToolKind::Builtin(builtin @ BuiltinTool::ListSessions) => Ok(Work::Worker(*builtin)),
+        ToolKind::Builtin(builtin) => {
+            Err(downstream::run_builtin(*builtin, &*trail.core.shared, &trail.view))
+        }
+        ToolKind::Rest { request, .. } => match request.validate(arguments) {
+            Ok(arguments) => {
+                trail.repairs = arguments.repairs();
+                Ok(Work::Rest(request.build(&arguments)))
+            }
+            Err(invalid) => Err(ToolOutcome::InvalidArguments { text: invalid.to_string() }),
+        },
+    }
+}
+
+/// The arguments without the one that stands for a schema the list does not show. Alone it is a
+/// model that has yet to look at the schema.
+fn stripped(tool: &ViewTool, arguments: Option<Raw<'_>>) -> Result<Option<OwnedRaw>, ToolOutcome> {
+    if tool.discovery == DiscoveryMode::Full {
+        return Ok(None);
+    }
+    let Some(arguments) = arguments.filter(|all| all.get(SCHEMA_DISCOVERY).is_some()) else {
+        return Ok(None);
+    };
+    let mut out = vec![b'{'];
+    for (key, value) in arguments.entries().filter(|(key, _)| **key != *SCHEMA_DISCOVERY) {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        json::write_string(&mut out, &key);
+        out.push(b':');
+        out.extend_from_slice(value.text().as_bytes());
+    }
+    if out.len() == 1 {
+        let (helper, name) = (HelperTool::DiscoverToolSchema.name(), &tool.name);
+        let text = format!(
+            "`{SCHEMA_DISCOVERY}` is no argument of this tool: it stands for a schema the list does \
+             not show. Call `{helper}` with {{\"tool_id\":\"{name}\"}} first, then call this tool \
+             with the arguments its schema has."
+        );
+        return Err(ToolOutcome::InvalidArguments { text });
+    }
+    out.push(b'}');
+    // Made of parts that were checked already.
+    Ok(OwnedRaw::parse(&out).ok())
 }
 
 impl ToolCall {
@@ -124,7 +258,7 @@ impl ToolCall {
                 Either::Right(()) => Ending::Cancelled,
             },
         };
-        Ended { ending, trail: self.trail }
+        Ended { ending, note: self.note, trail: self.trail }
     }
 
     /// The call is not run after all.
@@ -140,7 +274,7 @@ impl ToolCall {
                     external_id: self.trail.external_id.as_deref(),
                     trace: self.trace,
                 };
-                let call = self.trail.core.rest.run(&self.tool, request, &environment);
+                let call = self.trail.core.rest.run(&self.tool.tool, request, &environment);
                 let Called { result, status, elapsed } = call.await;
                 self.trail.downstream = Some((status, elapsed));
                 match result {
@@ -170,7 +304,8 @@ impl Ended {
             Ending::Ran(ToolOutcome::Success { .. }) => OutcomeLabel::Ok,
             Ending::Ran(_) | Ending::Failed(_) => OutcomeLabel::ToolError,
             Ending::Limited(limited) if limited.level == Level::Tool => OutcomeLabel::ToolError,
-            Ending::Unknown | Ending::Limited(_) => OutcomeLabel::Error,
+            Ending::Refused(Refused::Gone | Refused::Denied(_)) => OutcomeLabel::ToolError,
+            Ending::Refused(Refused::Unknown) | Ending::Limited(_) => OutcomeLabel::Error,
             Ending::Cancelled => OutcomeLabel::Cancelled,
         };
         let (metrics, elapsed) = (&self.trail.core.metrics, self.trail.started.elapsed());
@@ -196,7 +331,7 @@ pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'sta
         Ending::Failed(error) if error.blame() == Blame::Client => (400, "invalid_arguments"),
         Ending::Failed(_) => (502, "api_failed"),
         Ending::Limited(limited) => (429, limited.reason().as_str()),
-        Ending::Unknown => (404, "unknown_tool"),
+        Ending::Refused(refused) => (refused.reason().status(), refused.reason().as_str()),
         Ending::Cancelled => (499, "cancelled"),
     }
 }
@@ -219,7 +354,9 @@ mod tests {
         }
         let invalid = Ending::Ran(ToolOutcome::InvalidArguments { text: String::new() });
         assert_eq!(status_of(&invalid, None).0, 400);
-        assert_eq!(status_of(&Ending::Unknown, None).0, 404);
+        assert_eq!(status_of(&Ending::Refused(Refused::Unknown), None), (404, "unknown_tool"));
+        let denied = Refused::Denied(DenialReason::DefaultDeny);
+        assert_eq!(status_of(&Ending::Refused(denied), None), (403, "default_deny"));
         assert_eq!(status_of(&Ending::Failed(CallError::Overloaded), None).0, 503);
         assert_eq!(status_of(&Ending::Failed(CallError::NotRest), None).0, 502);
     }

@@ -1,7 +1,7 @@
 //! The REST facade of a client application as an OpenAPI 3.1 document.
 //!
-//! Made from what the view lists: its schemas are JSON Schema of the dialect that OpenAPI 3.1 has,
-//! so they go in as they are. Made once for a view, on a worker, and kept while there is room.
+//! Made from the tools of the view, with their schemas in full: JSON Schema of the dialect that
+//! OpenAPI 3.1 has. Made once for a view, on a worker, and kept while there is room.
 
 use std::{
     collections::HashMap,
@@ -9,10 +9,11 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use crate::{
-    catalog::{ClientApplicationId, TenantId, ToolShape, View},
-    json::{self, Raw, write_string},
+    catalog::{ClientApplicationId, TenantId, ToolShape, View, ViewTool},
+    json::write_string,
 };
 
 /// Bytes of all descriptions kept; they can be made again.
@@ -77,7 +78,7 @@ pub(crate) fn describe(view: &View, base: &str) -> Vec<u8> {
     put(&mut out, LIST);
     for tool in view.tools() {
         out.push(b',');
-        write_tool(&mut out, tool.fragment(ToolShape::V20251125));
+        write_tool(&mut out, tool);
     }
     put(&mut out, "},\"components\":");
     put(&mut out, COMPONENTS);
@@ -89,36 +90,62 @@ fn put(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The path of one tool, from its entry of the list.
-fn write_tool(out: &mut Vec<u8>, entry: &[u8]) {
-    // The entry is JSON that this program wrote.
-    let Ok(entry) = json::guard(entry) else { return };
-    let entry = entry.root();
-    let member = |name: &str| entry.get(name).map(Raw::text);
-    let name = entry.get("name").and_then(Raw::as_str).unwrap_or_default();
-    write_string(out, &format!("/tools/{name}"));
+/// All that is told of one tool, with its schemas in full.
+pub(crate) fn entry(tool: &ViewTool) -> Vec<u8> {
+    let mut out = b"{\"name\":".to_vec();
+    write_string(&mut out, tool.name.as_str());
+    write_texts(&mut out, tool, "title");
+    put(&mut out, ",\"inputSchema\":");
+    write_value(&mut out, tool.input_schema());
+    if let Some(schema) = tool.output_schema() {
+        put(&mut out, ",\"outputSchema\":");
+        write_value(&mut out, schema);
+    }
+    put(&mut out, ",\"schemaVersion\":");
+    write_string(&mut out, &tool.schema_version);
+    put(&mut out, ",\"schemaHash\":");
+    write_string(&mut out, &tool.schema_hash_text());
+    put(&mut out, ",\"sideEffect\":");
+    write_string(&mut out, tool.side_effect.as_str());
+    out.push(b'}');
+    out
+}
+
+/// The title under `title_key`, and the description.
+fn write_texts(out: &mut Vec<u8>, tool: &ViewTool, title_key: &str) {
+    if let Some(title) = &tool.title {
+        put(out, ",");
+        write_string(out, title_key);
+        put(out, ":");
+        write_string(out, title);
+    }
+    put(out, ",\"description\":");
+    write_string(out, &tool.description);
+}
+
+fn write_value(out: &mut Vec<u8>, value: &Value) {
+    // A value that was read as JSON is written as JSON.
+    out.extend_from_slice(&serde_json::to_vec(value).unwrap_or_else(|_| b"{}".to_vec()));
+}
+
+/// The path of one tool.
+fn write_tool(out: &mut Vec<u8>, tool: &ViewTool) {
+    write_string(out, &format!("/tools/{}", tool.name));
     put(out, ":{\"post\":{\"operationId\":");
-    write_string(out, &name);
-    if let Some(title) = member("title") {
-        put(out, ",\"summary\":");
-        put(out, title);
-    }
-    if let Some(description) = member("description") {
-        put(out, ",\"description\":");
-        put(out, description);
-    }
+    write_string(out, tool.name.as_str());
+    write_texts(out, tool, "summary");
     put(out, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
-    put(out, member("inputSchema").unwrap_or("{\"type\":\"object\"}"));
+    write_value(out, tool.input_schema());
     put(out, "}}},\"responses\":{\"200\":{\"description\":\"What the tool came to.\",");
     put(out, "\"content\":{\"application/json\":{\"schema\":");
-    match member("outputSchema") {
+    match tool.output_schema() {
         Some(schema) => {
             put(
                 out,
                 "{\"allOf\":[{\"$ref\":\"#/components/schemas/Result\"},{\"type\":\"object\",",
             );
             put(out, "\"required\":[\"structuredContent\"],\"properties\":{\"structuredContent\":");
-            put(out, schema);
+            write_value(out, schema);
             put(out, "}}]}");
         }
         None => put(out, "{\"$ref\":\"#/components/schemas/Result\"}"),
@@ -162,8 +189,6 @@ const COMPONENTS: &str = concat!(
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-
-    use serde_json::Value;
 
     use super::*;
     use crate::catalog::{Snapshot, files};

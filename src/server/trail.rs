@@ -13,7 +13,7 @@ use std::{
 
 use super::core::Core;
 use crate::{
-    catalog::{CompiledTool, Trust, View},
+    catalog::{SideEffect, Trust, View, ViewTool},
     governance::{Class, Handles, Limited},
     identity::Caller,
     mcp::{Method, Revision},
@@ -121,17 +121,21 @@ pub(crate) struct Trail {
     revision: Option<Revision>,
     pub(crate) external_id: Option<Box<str>>,
     pub(crate) execution_id: ExecutionId,
-    at_ms: u64,
+    pub(crate) at_ms: u64,
     pub(crate) started: Instant,
     pub(crate) call_type: CallType,
     /// The tool, once it is found.
-    pub(crate) tool: Option<Arc<CompiledTool>>,
+    pub(crate) tool: Option<Arc<ViewTool>>,
+    /// What the call does to the world, once it is known.
+    pub(crate) side_effect: Option<SideEffect>,
     pub(crate) request_bytes: usize,
     pub(crate) repairs: usize,
     /// The status of the API's answer, and the time it took.
     pub(crate) downstream: Option<(Option<u16>, Duration)>,
     is_allowed: bool,
     reason: &'static str,
+    /// Why a policy that only observes would have refused the request.
+    pub(crate) observed: Option<&'static str>,
     is_open: bool,
 }
 
@@ -156,16 +160,18 @@ impl Trail {
             started: Instant::now(),
             call_type,
             tool: None,
+            side_effect: None,
             request_bytes: 0,
             repairs: 0,
             downstream: None,
             is_allowed: true,
             reason: ALLOWED,
+            observed: None,
             is_open: true,
         }
     }
 
-    /// The request is refused, or would have been were its policy in force.
+    /// What was decided about the request, and why.
     pub(crate) fn decided(&mut self, is_allowed: bool, reason: &'static str) {
         self.is_allowed = is_allowed;
         self.reason = reason;
