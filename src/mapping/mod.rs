@@ -17,9 +17,14 @@
 //! This room does no I/O and knows nothing of connections, credentials or MCP. Only
 //! `validator.rs` names `jsonschema`.
 
+mod digits;
+mod discovery;
 mod error;
+mod keys;
+mod kinds;
 mod path;
 mod placement;
+mod raw_schema;
 mod repair;
 mod request;
 mod response;
@@ -29,7 +34,9 @@ mod shape;
 mod translate;
 mod validator;
 
+pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema};
 pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
+pub use keys::KEY_BYTES_MAX;
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment};
 pub use request::{Arguments, OutgoingRequest, RequestPlan};
 pub use response::ResponsePlan;

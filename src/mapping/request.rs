@@ -11,7 +11,7 @@ use super::repair::Expected;
 use super::shape::{self, Field};
 use super::translate::{Direction, Members, Step, Unmapped};
 use super::validator::Validator;
-use super::{FieldRule, Location, MappingError, MappingErrors, check_count, schema};
+use super::{FieldRule, Location, MappingError, MappingErrors, check_count, digits, schema};
 use crate::json::{Kind, OwnedRaw, Raw};
 
 const JSON: &str = "application/json";
@@ -238,7 +238,9 @@ impl RequestPlan {
         values.extend(self.parameters.iter().map(Parameter::absent));
         if !self.by_name.is_empty() {
             for (name, value) in raw.iter().flat_map(|raw| raw.entries()) {
+                // Where `null` is allowed, it is nothing to place.
                 if let Some((index, _)) = self.parameter(&name)
+                    && !value.is_null()
                     && let Some(slot) = values.get_mut(index)
                 {
                     *slot = Some(value);
@@ -407,7 +409,8 @@ fn fixed(rule: &FieldRule, value: &Value) -> Result<OwnedRaw, MappingError> {
     if !placeable {
         return Err(refuse("is not a single value or an array of them"));
     }
-    let owned = OwnedRaw::parse(value.to_string().as_bytes());
+    let sent = if rule.as_string { digits::sent(value) } else { value.to_string() };
+    let owned = OwnedRaw::parse(sent.as_bytes());
     let owned = owned.map_err(|_| refuse("cannot be written as JSON"))?;
     match placement::problem(rule.location, owned.as_raw()) {
         Some(problem) => Err(refuse(problem)),

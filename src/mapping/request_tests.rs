@@ -357,6 +357,45 @@ fn texts_are_taken_for_what_they_hold_only_where_that_is_declared() {
     assert!(plan.validate(Some(raw(&bomb))).is_err());
 }
 
+#[test]
+fn numbers_can_be_shown_as_texts() {
+    let list = json!([
+        {"source_field_name": "id", "type": "integer", "as_string": true, "format": "int64"},
+        {"source_field_name": "price", "type": "number", "as_string": true, "default": 1.5,
+         "send_default": true},
+        {"source_field_name": "rows[*].n[*]", "type": "integer", "as_string": true,
+         "enum": [1, "12345678901234567890123"]},
+        {"source_field_name": "q", "type": "integer", "as_string": true, "location": "query"},
+        {"source_field_name": "c", "type": "integer", "as_string": true,
+         "constant": "98765432109876543210"},
+    ]);
+    let plan = plan("POST", "/", &list);
+    let properties = &plan.input_schema()["properties"];
+    let pattern = "^-?(0|[1-9][0-9]*)$";
+    assert_eq!(properties["id"], json!({"type": "string", "pattern": pattern, "format": "int64"}));
+    assert_eq!(properties["price"]["default"], json!("1.5"));
+    let n = &properties["rows"]["items"]["properties"]["n"];
+    assert_eq!(n["items"]["enum"], json!(["1", "12345678901234567890123"]));
+    let arguments = r#"{"id":"9007199254740993","rows":[{"n":["12345678901234567890123"]}],
+        "q":"-5"}"#;
+    let request = sent(&plan, arguments);
+    assert_eq!(request.target, "/?q=-5");
+    assert_eq!(
+        body(&request),
+        concat!(
+            r#"{"id":9007199254740993,"rows":[{"n":[12345678901234567890123]}],"#,
+            r#""price":1.5,"c":98765432109876543210}"#
+        )
+    );
+    assert_eq!(
+        body(&sent(&plan, r#"{"price":"-1.50e+7"}"#)),
+        r#"{"price":-1.50e+7,"c":98765432109876543210}"#
+    );
+    for bad in [r#"{"id":"1.0"}"#, r#"{"id":"01"}"#, r#"{"id":"1\n"}"#, r#"{"price":"1,5"}"#] {
+        assert!(plan.validate(Some(raw(bad))).is_err(), "{bad}");
+    }
+}
+
 /// Pairs of a query string, decoded.
 fn decoded(query: &str) -> Vec<(String, String)> {
     let text = |text: &str| percent_decode_str(text).decode_utf8().map(Cow::into_owned).unwrap();
