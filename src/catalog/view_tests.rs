@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::mapping::{Dialect, SCHEMA_DISCOVERY};
+
 use crate::catalog::{
-    DenialReason, DiscoveryMode, Entities, HelperTool, SAFETY_META, SCHEMA_DISCOVERY, SideEffect,
-    Snapshot, ToolShape, Trust, View, files,
+    DenialReason, DiscoveryMode, Entities, HelperTool, SAFETY_META, SideEffect, Snapshot,
+    ToolShape, Trust, View, files,
 };
 
 const BASE: &str = "
@@ -205,6 +207,39 @@ fn lazy_tools_come_with_the_helper_that_tells_their_schemas() {
 }
 
 #[test]
+fn schemas_are_shown_in_the_dialect_of_the_client_application() {
+    let view = desk(&[("client", "schema_dialect = 'openai_strict'")]);
+    assert_eq!(view.dialect, Dialect::OpenaiStrict);
+    assert_eq!(listed(&view)[1]["inputSchema"]["required"], json!(["kind"]));
+    assert!(view.tool("list_pets").unwrap().input_schema().get("required").is_none());
+    let lines = [("toolset", "discovery_mode = 'data_structure_only'")];
+    let kind = listed(&desk(&lines))[2]["inputSchema"]["properties"]["kind"].clone();
+    assert_eq!(kind, json!({"type": "string"}));
+}
+
+#[test]
+fn what_a_call_does_is_known_from_its_arguments() {
+    let view = desk(&[(
+        "tool",
+        "fields = [{ source_field_name = 'how', location = 'query' }]\nside_effect = 'write'\n\
+         side_effect_by = { argument = 'how', values = { kill = 'destructive', look = 'read' } }",
+    )]);
+    let tool = view.tool("drop_pet").unwrap();
+    let crate::catalog::ToolKind::Rest { request, .. } = &tool.kind else { panic!() };
+    for (arguments, expected) in [
+        (r#"{"how":"kill"}"#, SideEffect::Destructive),
+        (r#"{"how":"\u006book"}"#, SideEffect::Write),
+        (r#"{"how":"l\u006fok"}"#, SideEffect::Read),
+        (r#"{"how":"other"}"#, SideEffect::Write),
+        ("{}", SideEffect::Write),
+    ] {
+        let raw = crate::json::OwnedRaw::parse(arguments.as_bytes()).unwrap();
+        let arguments = request.validate(Some(raw.as_raw())).unwrap();
+        assert_eq!(tool.side_effect_of(&arguments), expected);
+    }
+}
+
+#[test]
 fn a_view_that_is_searched_lists_helpers_and_favourites() {
     let view = desk(&[("client", "tool_listing = 'search'\nfavourites = ['drop_*']")]);
     let expected = ["search_tools", "describe_tool", "call_tool", "drop_pet"];
@@ -340,7 +375,7 @@ fn wrong_policies_and_arguments_are_problems_at_their_entities() {
         (
             "tool",
             "side_effect_by = { argument = 'x', values = { a = 'read' } }",
-            "tool acme/pets/drop_pet: side_effect_by.argument: no field",
+            "tool acme/pets/drop_pet: side_effect_by.argument: no single field",
         ),
     ] {
         let place = format!("#{place}\n");
