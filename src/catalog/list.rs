@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::exposed::{self, Wanting};
 use super::fragment::{Fragment, SHAPES};
+use super::search::SearchIndex;
+use super::search_text;
 use super::shown::{ShownToolset, ViewTool, name_hash};
 use super::{
     CompiledTool, DiscoveryMode, HelperTool, ToolListing, ToolName, ToolPattern, ToolShape,
@@ -36,6 +38,7 @@ pub(super) struct ToolList {
     renamed: Vec<Arc<ViewTool>>,
     pub(super) logs_payloads: bool,
     results: [OnceLock<Arc<[u8]>>; SHAPES],
+    index: OnceLock<SearchIndex>,
 }
 
 /// An entry of `tools/list`.
@@ -112,6 +115,7 @@ impl ToolList {
             favourites,
             renamed,
             results: Default::default(),
+            index: OnceLock::new(),
         })
     }
 
@@ -158,6 +162,14 @@ impl ToolList {
             let fragments = self.entries().map(|entry| entry.fragment(shape));
             result("tools", fragments)
         })
+    }
+
+    /// The tools that fit words best, best first. The index is made at the first search.
+    pub(super) fn search(&self, query: &str, limit: usize) -> Vec<Arc<ViewTool>> {
+        let index =
+            self.index.get_or_init(|| search_text::index(self.tools.iter().map(|tool| &**tool)));
+        let found = index.search(query, limit).into_iter();
+        found.filter_map(|found| self.tools.get(found.place).cloned()).collect()
     }
 
     /// Whether clients of every revision see the same list.

@@ -43,6 +43,7 @@ mod prompts;
 mod rows;
 mod schema_hash;
 pub mod search;
+mod search_text;
 mod shown;
 mod snapshot;
 mod tool;
@@ -77,7 +78,7 @@ pub use policy::{
     SideEffect, TimeWindow, Trust, UtcOffset, WINDOWS_MAX, Weekday,
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
-pub use prompts::EffectivePrompt;
+pub use prompts::{EffectivePrompt, PROMPT_MIME_TYPE};
 pub use rows::{Row, RowError};
 pub use shown::ViewTool;
 pub use snapshot::Snapshot;

@@ -9,8 +9,8 @@ use super::toolset::CompiledToolset;
 use super::{Assignment, ClientApplication, PromptMode, ToolShape, ToolsetId};
 use crate::json::write_string;
 
-/// What a resource's text is.
-const MIME_TYPE: &str = "text/plain";
+/// What the text of a prompt's resource is.
+pub const PROMPT_MIME_TYPE: &str = "text/plain";
 
 /// The prompt of a toolset as a client application gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,30 @@ impl EffectivePrompt {
             uri: format!("runtime://toolsets/{}/system-prompt", toolset.entity.id).into(),
         })
     }
+
+    /// Writes its entry of `prompts/list`.
+    pub fn write_prompt(&self, out: &mut Vec<u8>, shape: ToolShape) {
+        out.extend_from_slice(b"{\"name\":");
+        write_string(out, self.name.as_str());
+        write_texts(out, self, shape);
+        out.push(b'}');
+    }
+
+    /// Writes its entry of `resources/list`.
+    pub fn write_resource(&self, out: &mut Vec<u8>, shape: ToolShape) {
+        out.extend_from_slice(b"{\"uri\":");
+        write_string(out, &self.uri);
+        out.extend_from_slice(b",\"name\":");
+        write_string(out, self.name.as_str());
+        write_texts(out, self, shape);
+        out.extend_from_slice(b",\"mimeType\":");
+        write_string(out, PROMPT_MIME_TYPE);
+        if shape.has_titles() {
+            out.extend_from_slice(b",\"size\":");
+            out.extend_from_slice(self.text.len().to_string().as_bytes());
+        }
+        out.push(b'}');
+    }
 }
 
 /// All prompts of a view, by name, and the lists they are in.
@@ -82,7 +106,11 @@ impl PromptList {
 
     pub(super) fn prompts_list(&self, shape: ToolShape) -> &Arc<[u8]> {
         self.prompts_lists[usize::from(shape.has_titles())].get_or_init(|| {
-            let entries = self.prompts.iter().map(|prompt| prompt_entry(prompt, shape));
+            let entries = self.prompts.iter().map(|prompt| {
+                let mut entry = Vec::new();
+                prompt.write_prompt(&mut entry, shape);
+                entry
+            });
             let entries: Vec<Vec<u8>> = entries.collect();
             result("prompts", entries.iter().map(Vec::as_slice))
         })
@@ -90,35 +118,15 @@ impl PromptList {
 
     pub(super) fn resources_list(&self, shape: ToolShape) -> &Arc<[u8]> {
         self.resources_lists[usize::from(shape.has_titles())].get_or_init(|| {
-            let entries = self.prompts.iter().map(|prompt| resource_entry(prompt, shape));
+            let entries = self.prompts.iter().map(|prompt| {
+                let mut entry = Vec::new();
+                prompt.write_resource(&mut entry, shape);
+                entry
+            });
             let entries: Vec<Vec<u8>> = entries.collect();
             result("resources", entries.iter().map(Vec::as_slice))
         })
     }
-}
-
-fn prompt_entry(prompt: &EffectivePrompt, shape: ToolShape) -> Vec<u8> {
-    let mut out = b"{\"name\":".to_vec();
-    write_string(&mut out, prompt.name.as_str());
-    write_texts(&mut out, prompt, shape);
-    out.push(b'}');
-    out
-}
-
-fn resource_entry(prompt: &EffectivePrompt, shape: ToolShape) -> Vec<u8> {
-    let mut out = b"{\"uri\":".to_vec();
-    write_string(&mut out, &prompt.uri);
-    out.extend_from_slice(b",\"name\":");
-    write_string(&mut out, prompt.name.as_str());
-    write_texts(&mut out, prompt, shape);
-    out.extend_from_slice(b",\"mimeType\":");
-    write_string(&mut out, MIME_TYPE);
-    if shape.has_titles() {
-        out.extend_from_slice(b",\"size\":");
-        out.extend_from_slice(prompt.text.len().to_string().as_bytes());
-    }
-    out.push(b'}');
-    out
 }
 
 fn write_texts(out: &mut Vec<u8>, prompt: &EffectivePrompt, shape: ToolShape) {

@@ -127,6 +127,12 @@ impl View {
         self.list.result(shape)
     }
 
+    /// The visible tools that fit words best, best first. The first search of a view makes its
+    /// index, which takes milliseconds for thousands of tools: not for a core.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<Arc<ViewTool>> {
+        self.list.search(query, limit)
+    }
+
     /// Whether arguments and results of at least one visible tool are kept in the audit.
     pub fn logs_payloads(&self) -> bool {
         self.list.logs_payloads

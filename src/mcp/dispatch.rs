@@ -1,11 +1,14 @@
 //! From a message to what is to be done about it.
 
+use std::borrow::Cow;
+
 use super::Revision;
 use super::call::{Invocation, cancelled};
 use super::initialize::{Initialization, ServerInfo, initialize};
 use super::method::Method;
-use super::paging;
+use super::paging::{self, Prompts, Resources, Tools};
 use super::refusal::{method_not_found, unknown_prompt, unknown_resource};
+use super::resources;
 use crate::catalog::{ToolShape, View};
 use crate::json::{Kind, Raw};
 use crate::rpc::{Id, Message, ResultBody, RpcError};
@@ -36,6 +39,14 @@ pub enum Step<'a> {
     Initialize(Initialization<'a>),
     /// Run a tool, and answer with [`tool_result`](super::tool_result) of its outcome.
     Invoke(Invocation<'a>),
+    /// Answer with what is kept under this URI, in the form of [`text_resource`]; with
+    /// [`unknown_resource`] where nothing is.
+    ///
+    /// [`text_resource`]: super::text_resource
+    ReadKept {
+        /// As the client wrote it.
+        uri: Cow<'a, str>,
+    },
     /// Nothing to answer: accepted.
     Accepted,
     /// Stop the request with this id, if it runs. Nothing to answer.
@@ -65,13 +76,11 @@ fn request<'a>(
     params: Option<Raw<'a>>,
 ) -> Result<Step<'a>, RpcError> {
     let params = object(params)?;
-    let view = context.view;
+    let (view, shape) = (context.view, shape(context.revision));
     let body = match Method::of(name) {
         Method::Ping => ResultBody::EMPTY,
         Method::ToolsCall => return Invocation::read(params).map(Step::Invoke),
-        Method::ToolsList => {
-            paging::tools(view, shape(context.revision), context.page_size, params)?
-        }
+        Method::ToolsList => paging::page(&Tools(view, shape), context.page_size, params)?,
         Method::Initialize if context.in_session => {
             return Err(RpcError::invalid_request(
                 "this session is initialized already; initialize without a session id",
@@ -80,20 +89,25 @@ fn request<'a>(
         Method::Initialize => {
             return initialize(view, context.server, params).map(Step::Initialize);
         }
-        Method::ResourcesList => paging::empty(b"{\"resources\":[]}", params)?,
-        Method::ResourceTemplatesList => paging::empty(b"{\"resourceTemplates\":[]}", params)?,
-        Method::PromptsList => paging::empty(b"{\"prompts\":[]}", params)?,
+        Method::ResourcesList => paging::page(&Resources(view, shape), context.page_size, params)?,
+        Method::ResourceTemplatesList => paging::single(resources::templates(view, shape), params)?,
+        Method::PromptsList => paging::page(&Prompts(view, shape), context.page_size, params)?,
         Method::ResourcesRead => {
             let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
             let uri = uri
                 .ok_or_else(|| RpcError::invalid_params("resources/read needs `uri`, a string"))?;
-            return Err(unknown_resource(&uri));
+            match resources::read(view, &uri) {
+                Some(resources::Found::Text(body)) => body,
+                Some(resources::Found::Kept) => return Ok(Step::ReadKept { uri }),
+                None => return Err(unknown_resource(&uri)),
+            }
         }
         Method::PromptsGet => {
             let name = params.and_then(|params| params.get("name")).and_then(Raw::as_str);
             let name =
                 name.ok_or_else(|| RpcError::invalid_params("prompts/get needs `name`, a string"))?;
-            return Err(unknown_prompt(&name));
+            let prompt = view.prompt(&name).ok_or_else(|| unknown_prompt(&name))?;
+            resources::messages(prompt)
         }
         // A notification's name with an id is no method.
         Method::Initialized | Method::Cancelled | Method::Other => {

@@ -9,56 +9,145 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::catalog::{ToolShape, View};
+use crate::catalog::{ListEntry, ToolShape, View};
 use crate::json::{self, Kind, Raw};
 use crate::rpc::{ResultBody, RpcError};
 
 const CURSOR_BYTES: usize = 12;
 const CURSOR_CHARS: usize = 16;
 
-/// One page of the tools; all of them where `page_size` is 0 or none is left for a second page.
-pub(super) fn tools(
-    view: &View,
-    shape: ToolShape,
+/// A list of which a page can be had.
+pub(super) trait List {
+    /// What the result calls its entries.
+    const MEMBER: &'static str;
+
+    /// How many entries there are.
+    fn len(&self) -> usize;
+
+    /// What an entry is called: its identity over the life of a cursor.
+    fn name(&self, place: usize) -> &str;
+
+    /// Writes an entry: a JSON object.
+    fn write(&self, place: usize, out: &mut Vec<u8>);
+
+    /// The finished result with all entries.
+    fn whole(&self) -> ResultBody;
+}
+
+/// The tools of a view.
+pub(super) struct Tools<'a>(pub(super) &'a View, pub(super) ToolShape);
+
+impl List for Tools<'_> {
+    const MEMBER: &'static str = "tools";
+
+    fn len(&self) -> usize {
+        self.0.list_len()
+    }
+
+    fn name(&self, place: usize) -> &str {
+        self.0.list_entry(place).map_or("", ListEntry::name)
+    }
+
+    fn write(&self, place: usize, out: &mut Vec<u8>) {
+        if let Some(entry) = self.0.list_entry(place) {
+            out.extend_from_slice(entry.fragment(self.1));
+        }
+    }
+
+    fn whole(&self) -> ResultBody {
+        ResultBody::Shared(self.0.tools_list(self.1).clone())
+    }
+}
+
+/// The prompts of a view.
+pub(super) struct Prompts<'a>(pub(super) &'a View, pub(super) ToolShape);
+
+impl List for Prompts<'_> {
+    const MEMBER: &'static str = "prompts";
+
+    fn len(&self) -> usize {
+        self.0.prompts().len()
+    }
+
+    fn name(&self, place: usize) -> &str {
+        self.0.prompts().get(place).map_or("", |prompt| prompt.name.as_str())
+    }
+
+    fn write(&self, place: usize, out: &mut Vec<u8>) {
+        if let Some(prompt) = self.0.prompts().get(place) {
+            prompt.write_prompt(out, self.1);
+        }
+    }
+
+    fn whole(&self) -> ResultBody {
+        ResultBody::Shared(self.0.prompts_list(self.1).clone())
+    }
+}
+
+/// The resources of a view.
+pub(super) struct Resources<'a>(pub(super) &'a View, pub(super) ToolShape);
+
+impl List for Resources<'_> {
+    const MEMBER: &'static str = "resources";
+
+    fn len(&self) -> usize {
+        self.0.prompts().len()
+    }
+
+    fn name(&self, place: usize) -> &str {
+        self.0.prompts().get(place).map_or("", |prompt| &prompt.uri)
+    }
+
+    fn write(&self, place: usize, out: &mut Vec<u8>) {
+        if let Some(prompt) = self.0.prompts().get(place) {
+            prompt.write_resource(out, self.1);
+        }
+    }
+
+    fn whole(&self) -> ResultBody {
+        ResultBody::Shared(self.0.resources_list(self.1).clone())
+    }
+}
+
+/// One page of a list; all of it where `page_size` is 0 or none is left for a second page.
+pub(super) fn page<L: List>(
+    list: &L,
     page_size: usize,
     params: Option<Raw<'_>>,
 ) -> Result<ResultBody, RpcError> {
-    let count = view.list_len();
+    let count = list.len();
     let cursor = cursor_of(params)?;
     if cursor.is_none() && (page_size == 0 || count <= page_size) {
-        return Ok(ResultBody::Shared(view.tools_list(shape).clone()));
+        return Ok(list.whole());
     }
-    let list = fingerprint(view);
+    let identity = fingerprint(list);
     let start = match cursor {
         None => 0,
         // A cursor is given out for a place inside the list only.
-        Some(cursor) => decode(&cursor, list)
+        Some(cursor) => decode(&cursor, identity)
             .filter(|start| (1..count).contains(start))
             .ok_or_else(bad_cursor)?,
     };
     let page_size = if page_size == 0 { count } else { page_size };
     let end = start.saturating_add(page_size).min(count);
-    let page = || (start..end).filter_map(|place| view.list_entry(place));
-    let bytes: usize = page().map(|tool| tool.fragment(shape).len() + 1).sum();
-    let mut out = Vec::with_capacity(bytes + 64);
-    out.extend_from_slice(b"{\"tools\":[");
-    for (index, tool) in page().enumerate() {
-        if index > 0 {
+    let mut out = format!("{{\"{}\":[", L::MEMBER).into_bytes();
+    for place in start..end {
+        if place > start {
             out.push(b',');
         }
-        out.extend_from_slice(tool.fragment(shape));
+        list.write(place, &mut out);
     }
     out.push(b']');
     if end < count {
         out.extend_from_slice(b",\"nextCursor\":");
-        json::write_string(&mut out, &encode(end, list));
+        json::write_string(&mut out, &encode(end, identity));
     }
     out.push(b'}');
     Ok(ResultBody::Owned(out))
 }
 
-/// A list without entries. No cursor was ever given out for it.
-pub(super) fn empty(list: &'static [u8], params: Option<Raw<'_>>) -> Result<ResultBody, RpcError> {
+/// A list that is never longer than a page, and so without cursors.
+pub(super) fn single(list: &'static [u8], params: Option<Raw<'_>>) -> Result<ResultBody, RpcError> {
     match cursor_of(params)? {
         None => Ok(ResultBody::Static(list)),
         Some(_) => Err(bad_cursor()),
@@ -99,9 +188,10 @@ fn decode(cursor: &str, list: u64) -> Option<usize> {
     usize::try_from(u32::from_be_bytes(start.try_into().ok()?)).ok()
 }
 
-/// Of the names in their order (FNV-1a): the same on every node and after a restart.
-fn fingerprint(view: &View) -> u64 {
+/// Of the names in their order (FNV-1a), and of what is listed: the same on every node and after a
+/// restart.
+fn fingerprint<L: List>(list: &L) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    view.list_entries()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, tool| step(tool.name().bytes().fold(hash, step), 0))
+    let of_kind = L::MEMBER.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    (0..list.len()).fold(of_kind, |hash, place| step(list.name(place).bytes().fold(hash, step), 0))
 }

@@ -183,7 +183,6 @@ fn simple_requests_are_answered() {
         ("ping", json!({"_meta": {"progressToken": 1}}), json!({})),
         ("resources/list", json!({}), json!({"resources": []})),
         ("resources/list", json!({"cursor": null}), json!({"resources": []})),
-        ("resources/templates/list", json!({}), json!({"resourceTemplates": []})),
         ("prompts/list", json!({}), json!({"prompts": []})),
     ] {
         assert_eq!(client.ask(method, &params), Ok(expected), "{method}");

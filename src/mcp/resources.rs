@@ -1,0 +1,98 @@
+//! Resources and prompts: texts of the view under a URI or a name.
+//!
+//! ```text
+//! runtime://toolsets/{id}/system-prompt   what to know about a toolset; also the prompt of that name
+//! runtime://tools/{name}/schema           the full schemas of a visible tool
+//! runtime://results/{id}                  the rest of a result that was cut
+//! ```
+
+use crate::catalog::{EffectivePrompt, PROMPT_MIME_TYPE, ToolShape, View};
+use crate::json;
+use crate::rpc::ResultBody;
+
+use super::helpers;
+
+const RESULTS: &str = "runtime://results/";
+const TOOLS: &str = "runtime://tools/";
+const SCHEMA: &str = "/schema";
+
+/// What a resource that holds JSON says it is.
+pub const JSON_MIME_TYPE: &str = "application/json";
+
+const NO_TEMPLATES: &[u8] = b"{\"resourceTemplates\":[]}";
+const TEMPLATES: &[u8] = br#"{"resourceTemplates":[{"uriTemplate":"runtime://tools/{name}/schema","name":"tool_schema","description":"The full input and output schemas of a tool, by the tool's name","mimeType":"application/json"},{"uriTemplate":"runtime://results/{id}","name":"result_rest","description":"The rest of a tool's result that was too large to be given at once, by the id the result named","mimeType":"application/json"}]}"#;
+const TITLED_TEMPLATES: &[u8] = br#"{"resourceTemplates":[{"uriTemplate":"runtime://tools/{name}/schema","name":"tool_schema","title":"Schema of a tool","description":"The full input and output schemas of a tool, by the tool's name","mimeType":"application/json"},{"uriTemplate":"runtime://results/{id}","name":"result_rest","title":"Rest of a result","description":"The rest of a tool's result that was too large to be given at once, by the id the result named","mimeType":"application/json"}]}"#;
+
+/// The result of `resources/templates/list`. Without tools there is nothing to fill one with.
+pub(super) fn templates(view: &View, shape: ToolShape) -> &'static [u8] {
+    if view.tools().is_empty() {
+        NO_TEMPLATES
+    } else if shape >= ToolShape::V20250618 {
+        TITLED_TEMPLATES
+    } else {
+        TEMPLATES
+    }
+}
+
+/// What is under a URI.
+pub(super) enum Found {
+    /// A finished result.
+    Text(ResultBody),
+    /// Perhaps the rest of a result; whoever keeps those knows.
+    Kept,
+}
+
+/// Looks a URI up, exactly as it is written: URIs of one's own list need no normal form.
+pub(super) fn read(view: &View, uri: &str) -> Option<Found> {
+    if uri.starts_with(RESULTS) {
+        return Some(Found::Kept);
+    }
+    if let Some(name) = uri.strip_prefix(TOOLS).and_then(|rest| rest.strip_suffix(SCHEMA)) {
+        let tool = view.tool(name)?;
+        let schemas = helpers::schemas(tool);
+        let text = String::from_utf8_lossy(&schemas);
+        return Some(Found::Text(text_resource(uri, JSON_MIME_TYPE, &text)));
+    }
+    let prompt = view.prompts().iter().find(|prompt| *prompt.uri == *uri)?;
+    Some(Found::Text(text_resource(uri, PROMPT_MIME_TYPE, &prompt.text)))
+}
+
+/// The id in the URI of a kept result.
+pub fn kept_result_id(uri: &str) -> Option<&str> {
+    uri.strip_prefix(RESULTS).filter(|id| !id.is_empty())
+}
+
+/// The URI of a kept result.
+pub fn kept_result_uri(id: &str) -> String {
+    format!("{RESULTS}{id}")
+}
+
+/// The result of `resources/read` for a text.
+pub fn text_resource(uri: &str, mime_type: &str, text: &str) -> ResultBody {
+    let mut out = Vec::with_capacity(text.len() * 5 / 4 + uri.len() + 64);
+    out.extend_from_slice(b"{\"contents\":[{\"uri\":");
+    json::write_string(&mut out, uri);
+    out.extend_from_slice(b",\"mimeType\":");
+    json::write_string(&mut out, mime_type);
+    out.extend_from_slice(b",\"text\":");
+    json::write_string(&mut out, text);
+    out.extend_from_slice(b"}]}");
+    ResultBody::Owned(out)
+}
+
+/// The result of `prompts/get`.
+pub(super) fn messages(prompt: &EffectivePrompt) -> ResultBody {
+    let mut out = Vec::with_capacity(prompt.text.len() * 5 / 4 + 128);
+    out.push(b'{');
+    if let Some(description) = &prompt.description {
+        out.extend_from_slice(b"\"description\":");
+        json::write_string(&mut out, description);
+        out.push(b',');
+    }
+    out.extend_from_slice(
+        b"\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":",
+    );
+    json::write_string(&mut out, &prompt.text);
+    out.extend_from_slice(b"}}]}");
+    ResultBody::Owned(out)
+}
