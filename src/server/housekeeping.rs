@@ -32,6 +32,9 @@ pub(crate) async fn run(core: Rc<Core>) {
         core.send_put_off();
         core.write_behind.expire(core.clock.now_ms());
         sweep_sessions(&core, tick % SWEEP_TICKS);
+        if core.index == 0 {
+            core.shared.limiter.sweep(core.shared.now_ns());
+        }
         if tick % LISTENER_TICKS == 0 {
             core.check_listeners();
         }

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     catalog::{Snapshot, TenantId},
+    governance::Limiter,
     http::Limits,
     mcp::{self, ServerInfo},
     rt::{InboxSender, Undelivered, WorkerPool},
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
     pub(crate) publication: Publication,
+    /// How much everybody has used of what they may.
+    pub(crate) limiter: Limiter,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,
@@ -112,6 +115,7 @@ impl Shared {
             keep_alive_frame: Arc::new(frame::KEEP_ALIVE.to_vec()),
             server_info: ServerInfo::new("ringway", "Ringway", env!("CARGO_PKG_VERSION")),
             publication: parts.publication,
+            limiter: Limiter::default(),
             sessions: parts.sessions,
             session_ids: parts.session_ids,
             store: parts.store,
@@ -135,6 +139,11 @@ impl Shared {
 
     pub(crate) fn published(&self) -> Published {
         Published::clone(&self.publication.current())
+    }
+
+    /// The clock of limits: nanoseconds since the process started, the same on all cores.
+    pub(crate) fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// The figures of one core.
