@@ -21,20 +21,32 @@
 
 mod builtin;
 mod check;
+mod compile;
 mod connection;
+mod deprecated;
+mod effects;
 mod entities;
+mod exposed;
 mod faults;
 pub mod files;
 mod formats;
+mod fragment;
+mod helper;
 mod limits;
+mod list;
 mod model;
 mod names;
+mod permission;
 mod policy;
 mod problem;
+mod prompts;
 mod rows;
+mod schema_hash;
 pub mod search;
+mod shown;
 mod snapshot;
 mod tool;
+mod toolset;
 mod tree;
 mod view;
 
@@ -42,9 +54,14 @@ pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
 pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
+pub use deprecated::{Deprecated, FormerTools, Grace};
+pub use effects::EffectByArgument;
 pub use entities::{Difference, ENTITIES_MAX, Entities, Entity, EntityName, Entry, Kind};
 pub use faults::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX};
+pub use fragment::{SAFETY_META, ToolShape};
+pub use helper::{HelperTool, SCHEMA_DISCOVERY};
 pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
+pub use list::ListEntry;
 pub use model::{
     Annotations, Assignment, ClientApplication, Connection, Correlation, CorrelationStrategy,
     DiscoveryMode, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing, ToolMethod,
@@ -54,12 +71,15 @@ pub use names::{
     ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,
     OperationName, TenantId, ToolName, ToolPattern, ToolsetId,
 };
+pub use permission::{Condition, DenialReason, Grant, Judgement, Permission, PolicyOwner, Verdict};
 pub use policy::{
     ClockTime, PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect, PolicyMode, PolicyRule,
     SideEffect, TimeWindow, Trust, UtcOffset, WINDOWS_MAX, Weekday,
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
+pub use prompts::EffectivePrompt;
 pub use rows::{Row, RowError};
+pub use shown::ViewTool;
 pub use snapshot::Snapshot;
-pub use tool::{CompiledTool, ToolKind, ToolShape};
-pub use view::View;
+pub use tool::{CompiledTool, ToolKind};
+pub use view::{View, ViewChange};
