@@ -117,7 +117,7 @@ impl CompiledTool {
     }
 
     /// All that a call may do.
-    pub(super) fn side_effects(&self) -> impl Iterator<Item = SideEffect> + '_ {
+    pub fn side_effects(&self) -> impl Iterator<Item = SideEffect> + '_ {
         let by_argument = self.side_effect_by.iter().flat_map(EffectByArgument::possible);
         std::iter::once(self.side_effect).chain(by_argument)
     }

@@ -19,6 +19,7 @@ mod core;
 mod cores;
 mod event_stream;
 mod execute;
+mod explain;
 mod guard;
 mod health;
 mod housekeeping;
