@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::exposed::{self, Wanting};
 use super::fragment::{Fragment, SHAPES};
+use super::search::{self, SearchIndex, SearchText};
 use super::shown::{ShownToolset, ViewTool, name_hash};
 use super::{
     CompiledTool, DiscoveryMode, HelperTool, ToolListing, ToolName, ToolPattern, ToolShape,
@@ -36,6 +37,7 @@ pub(super) struct ToolList {
     renamed: Vec<Arc<ViewTool>>,
     pub(super) logs_payloads: bool,
     results: [OnceLock<Arc<[u8]>>; SHAPES],
+    search: OnceLock<SearchIndex>,
 }
 
 /// An entry of `tools/list`.
@@ -112,6 +114,7 @@ impl ToolList {
             favourites,
             renamed,
             results: Default::default(),
+            search: OnceLock::new(),
         })
     }
 
@@ -157,6 +160,24 @@ impl ToolList {
         self.results[shape.place()].get_or_init(|| {
             let fragments = self.entries().map(|entry| entry.fragment(shape));
             result("tools", fragments)
+        })
+    }
+
+    /// Where the visible tools are found by words, where it is made already.
+    pub(super) fn search_if_made(&self) -> Option<&SearchIndex> {
+        self.search.get()
+    }
+
+    /// Where the visible tools are found by words: made at first use.
+    pub(super) fn search(&self) -> &SearchIndex {
+        self.search.get_or_init(|| {
+            SearchIndex::build(self.tools.iter().map(|tool| SearchText {
+                name: tool.name.as_str(),
+                title: tool.title.as_deref(),
+                description: &tool.description,
+                toolset: tool.toolset.as_str(),
+                fields: search::schema_fields(tool.input_schema()),
+            }))
         })
     }
 

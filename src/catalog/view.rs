@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::deprecated::{Deprecated, DeprecatedNames};
 use super::list::{ListEntry, ToolList};
 use super::prompts::{EffectivePrompt, PromptList};
+use super::search::SearchIndex;
 use super::shown::ViewTool;
 use super::toolset::are_same;
 use super::{
@@ -125,6 +126,18 @@ impl View {
     /// The finished result of `tools/list` in one page: `{"tools":[…]}`.
     pub fn tools_list(&self, shape: ToolShape) -> &Arc<[u8]> {
         self.list.result(shape)
+    }
+
+    /// Where [`Self::tools`] are found by words, by their places; `None` until somebody has made it
+    /// with [`Self::search`].
+    pub fn search_if_made(&self) -> Option<&SearchIndex> {
+        self.list.search_if_made()
+    }
+
+    /// Where [`Self::tools`] are found by words, by their places. Made at first use, which takes
+    /// longer than a core may be kept: for workers.
+    pub fn search(&self) -> &SearchIndex {
+        self.list.search()
     }
 
     /// Whether arguments and results of at least one visible tool are kept in the audit.

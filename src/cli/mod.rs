@@ -9,6 +9,7 @@ mod apply;
 mod call;
 mod check;
 mod error;
+mod explain;
 mod key;
 mod output;
 mod quickstart;
@@ -52,6 +53,8 @@ enum Command {
     Tools(call::ToolsArguments),
     /// Call a tool as a client would
     Call(call::Arguments),
+    /// Tell why a client application's call of a tool is allowed, refused, limited or hidden
+    Explain(explain::Arguments),
     /// Tell how the running server is
     Status(status::Arguments),
     /// List the sessions in memory
@@ -87,6 +90,7 @@ pub fn run() -> ExitCode {
         Command::Key(arguments) => key::run(&arguments),
         Command::Tools(arguments) => call::list(&arguments),
         Command::Call(arguments) => call::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
     };
