@@ -18,6 +18,7 @@
 //! `validator.rs` names `jsonschema`.
 
 mod arguments;
+pub mod budget;
 mod dialect;
 mod digits;
 mod discovery;
@@ -38,6 +39,7 @@ mod translate;
 mod validator;
 
 pub use arguments::Arguments;
+pub use budget::ResultBudget;
 pub use dialect::{Dialect, in_dialect};
 pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema};
 pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
