@@ -1,11 +1,12 @@
 //! The command line: one file a command.
 //!
-//! `quickstart` and `serve` run the server in this process; `check` reads files only; all others
-//! speak to a running process over its admin socket. Every error says what happened and what to
-//! do next; results go to standard output, everything else to standard error.
+//! `quickstart` and `serve` run the server in this process; `check` and `audit` read files only;
+//! all others speak to a running process over its admin socket. Every error says what happened and
+//! what to do next; results go to standard output, everything else to standard error.
 
 mod admin_client;
 mod apply;
+mod audit;
 mod call;
 mod check;
 mod error;
@@ -59,6 +60,8 @@ enum Command {
     Status(status::Arguments),
     /// List the sessions in memory
     Sessions(sessions::Arguments),
+    /// Read and check the audit log
+    Audit(audit::Arguments),
 }
 
 /// Where the running server is.
@@ -93,6 +96,7 @@ pub fn run() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
