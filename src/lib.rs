@@ -8,10 +8,11 @@
 //! downstream                                    calling outside: rest, builtin, pools
 //! mcp sessions streams identity governance      protocols and rules            (sans-IO)
 //! catalog mapping                               entities, snapshot, views; schemas, translation
-//! store telemetry settings                      sled; metrics and logs; ringway.toml
+//! store audit telemetry settings                sled; audit log; metrics and logs; ringway.toml
 //! rt http json rpc                              monoio, sockets, TLS; framing, raw JSON, JSON-RPC
 //! ```
 
+pub mod audit;
 pub mod catalog;
 pub mod cli;
 pub mod downstream;

@@ -11,7 +11,7 @@ use std::process::Command;
 /// The floors of the house, lowest first. A room imports from lower floors only.
 const FLOORS: &[&[&str]] = &[
     &["rt", "http", "json", "rpc"],
-    &["store", "telemetry", "settings"],
+    &["store", "audit", "telemetry", "settings"],
     &["catalog", "mapping"],
     &["mcp", "sessions", "streams", "identity", "governance"],
     &["downstream"],
@@ -24,6 +24,8 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("rpc", "json"),
     ("telemetry", "settings"),
     ("store", "settings"),
+    ("audit", "settings"),
+    ("audit", "telemetry"),
     ("catalog", "mapping"),
     ("mcp", "sessions"),
     ("sessions", "streams"),

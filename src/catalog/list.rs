@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::exposed::{self, Wanting};
 use super::fragment::{Fragment, SHAPES};
-use super::search::SearchIndex;
-use super::search_text;
+use super::search::{self, SearchIndex, SearchText};
 use super::shown::{ShownToolset, ViewTool, name_hash};
 use super::{
     CompiledTool, DiscoveryMode, HelperTool, ToolListing, ToolName, ToolPattern, ToolShape,
@@ -38,7 +37,7 @@ pub(super) struct ToolList {
     renamed: Vec<Arc<ViewTool>>,
     pub(super) logs_payloads: bool,
     results: [OnceLock<Arc<[u8]>>; SHAPES],
-    index: OnceLock<SearchIndex>,
+    search: OnceLock<SearchIndex>,
 }
 
 /// An entry of `tools/list`.
@@ -115,7 +114,7 @@ impl ToolList {
             favourites,
             renamed,
             results: Default::default(),
-            index: OnceLock::new(),
+            search: OnceLock::new(),
         })
     }
 
@@ -164,12 +163,22 @@ impl ToolList {
         })
     }
 
-    /// The tools that fit words best, best first. The index is made at the first search.
-    pub(super) fn search(&self, query: &str, limit: usize) -> Vec<Arc<ViewTool>> {
-        let index =
-            self.index.get_or_init(|| search_text::index(self.tools.iter().map(|tool| &**tool)));
-        let found = index.search(query, limit).into_iter();
-        found.filter_map(|found| self.tools.get(found.place).cloned()).collect()
+    /// Where the visible tools are found by words, where it is made already.
+    pub(super) fn search_if_made(&self) -> Option<&SearchIndex> {
+        self.search.get()
+    }
+
+    /// Where the visible tools are found by words: made at first use.
+    pub(super) fn search(&self) -> &SearchIndex {
+        self.search.get_or_init(|| {
+            SearchIndex::build(self.tools.iter().map(|tool| SearchText {
+                name: tool.name.as_str(),
+                title: tool.title.as_deref(),
+                description: &tool.description,
+                toolset: tool.toolset.as_str(),
+                fields: search::schema_fields(tool.input_schema()),
+            }))
+        })
     }
 
     /// Whether clients of every revision see the same list.

@@ -43,7 +43,6 @@ mod prompts;
 mod rows;
 mod schema_hash;
 pub mod search;
-mod search_text;
 mod shown;
 mod snapshot;
 mod tool;

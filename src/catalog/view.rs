@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::deprecated::{Deprecated, DeprecatedNames};
 use super::list::{ListEntry, ToolList};
 use super::prompts::{EffectivePrompt, PromptList};
+use super::search::SearchIndex;
 use super::shown::ViewTool;
 use super::toolset::are_same;
 use super::{
@@ -127,10 +128,16 @@ impl View {
         self.list.result(shape)
     }
 
-    /// The visible tools that fit words best, best first. The first search of a view makes its
-    /// index, which takes milliseconds for thousands of tools: not for a core.
-    pub fn search(&self, query: &str, limit: usize) -> Vec<Arc<ViewTool>> {
-        self.list.search(query, limit)
+    /// Where [`Self::tools`] are found by words, by their places; `None` until somebody has made it
+    /// with [`Self::search`].
+    pub fn search_if_made(&self) -> Option<&SearchIndex> {
+        self.list.search_if_made()
+    }
+
+    /// Where [`Self::tools`] are found by words, by their places. Made at first use, which takes
+    /// longer than a core may be kept: for workers.
+    pub fn search(&self) -> &SearchIndex {
+        self.list.search()
     }
 
     /// Whether arguments and results of at least one visible tool are kept in the audit.

@@ -48,6 +48,15 @@ pub enum CommandError {
     /// The data directory cannot be made.
     #[error("{path}: {source}\nName another data directory with --data.")]
     DataDirectory { path: PathBuf, source: std::io::Error },
+    /// The audit log cannot be read.
+    #[error("{0}")]
+    Audit(#[from] crate::audit::AuditError),
+    /// The audit log is not as it was written.
+    #[error(
+        "{0}\nEverything before that was checked, nothing behind it. Keep the files as they are: \
+         they are the evidence."
+    )]
+    AuditFault(String),
     /// The called tool reported an error; its text was printed.
     #[error("the tool reported an error")]
     ToolFailed,

@@ -1,14 +1,16 @@
 //! The command line: one file a command.
 //!
-//! `quickstart` and `serve` run the server in this process; `check` reads files only; all others
-//! speak to a running process over its admin socket. Every error says what happened and what to
-//! do next; results go to standard output, everything else to standard error.
+//! `quickstart` and `serve` run the server in this process; `check` and `audit` read files only;
+//! all others speak to a running process over its admin socket. Every error says what happened and
+//! what to do next; results go to standard output, everything else to standard error.
 
 mod admin_client;
 mod apply;
+mod audit;
 mod call;
 mod check;
 mod error;
+mod explain;
 mod key;
 mod output;
 mod quickstart;
@@ -52,10 +54,14 @@ enum Command {
     Tools(call::ToolsArguments),
     /// Call a tool as a client would
     Call(call::Arguments),
+    /// Tell why a client application's call of a tool is allowed, refused, limited or hidden
+    Explain(explain::Arguments),
     /// Tell how the running server is
     Status(status::Arguments),
     /// List the sessions in memory
     Sessions(sessions::Arguments),
+    /// Read and check the audit log
+    Audit(audit::Arguments),
 }
 
 /// Where the running server is.
@@ -87,8 +93,10 @@ pub fn run() -> ExitCode {
         Command::Key(arguments) => key::run(&arguments),
         Command::Tools(arguments) => call::list(&arguments),
         Command::Call(arguments) => call::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

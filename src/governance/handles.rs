@@ -102,7 +102,8 @@ impl Handles {
     }
 
     /// Takes what a call of a tool costs at every level, or nothing at all: the tool's weight in
-    /// `tool_calls`, in `mutations` where it changes something, and in the tool's own limit.
+    /// `tool_calls`, in `mutations` where it changes something, and in the tool's own limit, which
+    /// one that is no longer assigned does not have.
     ///
     /// # Errors
     /// The limit that holds longest.
@@ -158,8 +159,16 @@ impl Handles {
         // Most tools have none.
         tool.limit?;
         let tools = &self.shared.tools;
-        let place = tools.binary_search_by_key(&address(tool), |(address, _)| *address).ok()?;
-        Some(&tools[place].1)
+        let place = |tool| tools.binary_search_by_key(&address(tool), |(address, _)| *address);
+        if let Ok(place) = place(tool) {
+            return Some(&tools[place].1);
+        }
+        // One that goes on under a name it had before, and was compiled anew.
+        let same = self
+            .view()
+            .assigned()
+            .find(|same| same.toolset == tool.toolset && same.source_name == tool.source_name)?;
+        place(same).ok().map(|place| &tools[place].1)
     }
 
     fn streams(&self) -> impl Iterator<Item = &(Level, Capped)> {

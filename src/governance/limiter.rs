@@ -138,8 +138,7 @@ impl Limiter {
         }
         shared.streams.extend(of_client.streams);
         let mut tools: Vec<(usize, Meter)> = view
-            .tools()
-            .iter()
+            .assigned()
             .filter_map(|tool| Some((address(tool), self.tool_meter(view, tool)?)))
             .collect();
         tools.sort_unstable_by_key(|(address, _)| *address);

@@ -17,16 +17,23 @@
 //! No clock: `now_ms` is Unix milliseconds, for policies; `now_ns` is a monotonic clock's
 //! nanoseconds, the same one for all cores, for limits. This room decides; it does not answer.
 
+mod decision;
+mod explain;
 #[cfg(test)]
 mod fixture;
 mod gauge;
 mod handles;
 mod limited;
 mod limiter;
+mod moment;
 mod pace;
 mod reason;
 mod window;
 
+pub use decision::{Decision, decide};
+pub use explain::{
+    Conclusion, ExplainedCall, ExplainedLimit, ExplainedTool, Explanation, Question, Step, explain,
+};
 pub use handles::{Handles, Listening, Usage};
 pub use limited::{Class, Level, Limited};
 pub use limiter::{ACCOUNTS_MAX, Limiter, SweptAccounts};

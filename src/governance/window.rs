@@ -1,7 +1,4 @@
-//! Times of day: whether one is now, and when the next one begins.
-//!
-//! An offset from UTC is a number here, so a day is always 24 hours; summer time is the operator's
-//! to write down.
+//! Times of day: when the next one begins. Whether one is open, the catalog's own type says.
 
 use crate::catalog::{TimeWindow, Weekday};
 
@@ -19,10 +16,12 @@ const WEEKDAYS: [Weekday; 7] = [
 ];
 /// 1970-01-01 was a Thursday.
 const WEEKDAY_OF_DAY_0: i64 = 3;
+/// How often the windows of several conditions are gone through to find a time in all of them.
+const ROUNDS_MAX: usize = 64;
 
 /// Whether one of `windows` is open at `now_ms`, Unix milliseconds; where there are none, always.
 pub(super) fn is_open(windows: &[TimeWindow], now_ms: u64) -> bool {
-    windows.is_empty() || windows.iter().any(|window| contains(window, now_ms))
+    windows.is_empty() || windows.iter().any(|window| window.is_open(now_ms))
 }
 
 /// When the next of `windows` opens after `now_ms`; `None` where none ever does.
@@ -30,40 +29,36 @@ pub(super) fn next_opening_ms(windows: &[TimeWindow], now_ms: u64) -> Option<u64
     windows.iter().filter_map(|window| opening_ms(window, now_ms)).min()
 }
 
-/// Day since 1970 and minute of it, on the clock of the window.
-fn local(window: &TimeWindow, now_ms: u64) -> (i64, i64) {
-    // Lossless: minutes of 64 bits of milliseconds fit.
-    let minutes = (now_ms / MINUTE_MS) as i64 + i64::from(window.utc_offset.minutes());
-    (minutes.div_euclid(DAY_MINUTES), minutes.rem_euclid(DAY_MINUTES))
-}
-
-fn is_on(window: &TimeWindow, day: i64) -> bool {
-    let weekday = WEEKDAYS[((day + WEEKDAY_OF_DAY_0).rem_euclid(WEEK_DAYS)) as usize];
-    window.days.is_empty() || window.days.contains(&weekday)
-}
-
-fn contains(window: &TimeWindow, now_ms: u64) -> bool {
-    let (day, minute) = local(window, now_ms);
-    let (from, to) = (i64::from(window.from.minutes()), i64::from(window.to.minutes()));
-    if from < to {
-        return is_on(window, day) && (from..to).contains(&minute);
+/// The first time from `now_ms` on at which each of several lists has an open window. `None` where
+/// there is none, or none is found in some weeks.
+pub(super) fn next_all_open_ms<'a>(
+    lists: impl Iterator<Item = &'a [TimeWindow]> + Clone,
+    now_ms: u64,
+) -> Option<u64> {
+    let mut time_ms = now_ms;
+    for _ in 0..ROUNDS_MAX {
+        match lists.clone().find(|windows| !is_open(windows, time_ms)) {
+            None => return Some(time_ms),
+            // Closed until then, so nothing in between is passed over.
+            Some(closed) => time_ms = next_opening_ms(closed, time_ms)?,
+        }
     }
-    // Over midnight: the evening of its day, or the morning after it. A window that ends where it
-    // begins is never checked in; it would be empty.
-    from != to
-        && ((minute >= from && is_on(window, day)) || (minute < to && is_on(window, day - 1)))
+    None
 }
 
 fn opening_ms(window: &TimeWindow, now_ms: u64) -> Option<u64> {
-    let (today, minute) = local(window, now_ms);
+    let offset = i64::from(window.utc_offset.minutes());
+    // Lossless: the minutes of 64 bits of milliseconds fit.
+    let local = (now_ms / MINUTE_MS) as i64 + offset;
+    let (today, minute) = (local.div_euclid(DAY_MINUTES), local.rem_euclid(DAY_MINUTES));
     let from = i64::from(window.from.minutes());
-    if from == i64::from(window.to.minutes()) {
-        return None;
-    }
     let first = if minute < from { today } else { today + 1 };
-    let day = (first..first + WEEK_DAYS).find(|day| is_on(window, *day))?;
-    let minutes = day * DAY_MINUTES + from - i64::from(window.utc_offset.minutes());
-    u64::try_from(minutes).ok()?.checked_mul(MINUTE_MS)
+    let begins_on = |day: &i64| {
+        let weekday = WEEKDAYS[((day + WEEKDAY_OF_DAY_0).rem_euclid(WEEK_DAYS)) as usize];
+        window.days.is_empty() || window.days.contains(&weekday)
+    };
+    let day = (first..first + WEEK_DAYS).find(begins_on)?;
+    u64::try_from(day * DAY_MINUTES + from - offset).ok()?.checked_mul(MINUTE_MS)
 }
 
 #[cfg(test)]
@@ -87,13 +82,13 @@ mod tests {
         }
     }
 
+    fn at(day: u64, hour: u64, minute: u64) -> u64 {
+        MONDAY_MS + day * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS
+    }
+
     #[test]
     fn working_hours() {
-        let days = [Weekday::Mon, Weekday::Fri];
-        let windows = [window(&days, "08:00", "17:30", "+00:00")];
-        let at = |day: u64, hour: u64, minute: u64| {
-            MONDAY_MS + day * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS
-        };
+        let windows = [window(&[Weekday::Mon, Weekday::Fri], "08:00", "17:30", "+00:00")];
         for (now_ms, expected) in [
             (at(0, 7, 59), false),
             (at(0, 8, 0), true),
@@ -112,25 +107,31 @@ mod tests {
     }
 
     #[test]
-    fn nights_belong_to_the_day_they_begin_on() {
+    fn nights_belong_to_the_day_they_begin_on_and_offsets_move_it() {
         let windows = [window(&[Weekday::Fri], "22:00", "06:00", "+00:00")];
-        let friday = MONDAY_MS + 4 * DAY_MS;
-        for (hours, expected) in
+        for (hour, expected) in
             [(5, false), (21, false), (22, true), (23, true), (24, true), (29, true), (30, false)]
         {
-            assert_eq!(is_open(&windows, friday + hours * HOUR_MS), expected, "{hours}");
+            assert_eq!(is_open(&windows, at(4, hour, 0)), expected, "{hour}");
         }
-    }
-
-    #[test]
-    fn offsets_move_the_day() {
-        // Monday 00:30 in Auckland is Sunday in UTC.
+        // Monday 00:30 there is Sunday in UTC.
         let windows = [window(&[Weekday::Mon], "00:00", "01:00", "+13:00")];
         assert!(is_open(&windows, MONDAY_MS - 13 * HOUR_MS + 30 * MINUTE_MS));
         let windows = [window(&[Weekday::Sun], "20:00", "24:00", "-03:30")];
-        assert!(is_open(&windows, MONDAY_MS + HOUR_MS));
-        assert!(is_open(&windows, MONDAY_MS + 3 * HOUR_MS + 29 * MINUTE_MS));
-        assert!(!is_open(&windows, MONDAY_MS + 3 * HOUR_MS + 30 * MINUTE_MS));
+        assert!(is_open(&windows, at(0, 3, 29)) && !is_open(&windows, at(0, 3, 30)));
+    }
+
+    #[test]
+    fn several_lists_must_all_be_open() {
+        let day = [window(&[], "08:00", "18:00", "+00:00")];
+        let late = [window(&[], "16:00", "23:00", "+00:00")];
+        let friday = [window(&[Weekday::Fri], "00:00", "24:00", "+00:00")];
+        let never = [window(&[], "19:00", "20:00", "+00:00")];
+        let next = |lists: &[&[TimeWindow]]| next_all_open_ms(lists.iter().copied(), at(0, 17, 0));
+        assert_eq!(next(&[]), Some(at(0, 17, 0)));
+        assert_eq!(next(&[&day, &late]), Some(at(0, 17, 0)));
+        assert_eq!(next(&[&day, &late, &friday]), Some(at(4, 16, 0)));
+        assert_eq!(next(&[&day, &never]), None);
     }
 
     #[test]

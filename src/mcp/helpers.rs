@@ -150,7 +150,8 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
 /// Finds tools and tells what each does. Takes up to some milliseconds the first time: not for a
 /// core.
 pub fn search(view: &View, query: &str, limit: usize) -> ToolOutcome {
-    let found = view.search(query, limit);
+    let found = view.search().search(query, limit.min(FOUND_MAX));
+    let found: Vec<_> = found.iter().filter_map(|found| view.tools().get(found.place)).collect();
     let mut out = b"{\"tools\":[".to_vec();
     for (index, tool) in found.iter().enumerate() {
         if index > 0 {

@@ -12,7 +12,7 @@ use super::{
     appliance::newest,
     connection::Answer,
     core::Core,
-    health,
+    explain, health,
     message::CoreMessage,
     publication::ChangeError,
     respond::{self, Echo},
@@ -88,13 +88,17 @@ async fn json_answer(core: &Rc<Core>, request: &RequestView<'_>) -> Result<Value
         (Method::Get, ["status"]) => Ok(status(core)),
         (Method::Get, ["sessions"]) => sessions(core, request.query()).await,
         (Method::Get, ["keys"]) => Ok(keys(core)),
+        (Method::Get, ["explain"]) => {
+            let told = explain::answer(core, request.query()).await;
+            told.map_err(|(status, message)| Trouble::new(status, message))
+        }
         (Method::Post, ["keys"]) => create_key(core, request.body()).await,
         (Method::Post, ["keys", id, "revoke"]) => revoke_key(core, id).await,
         (Method::Post, ["apply"]) => apply(core, request.body()).await,
         (Method::Post, ["notify"]) => Ok(notify(core)),
         _ => Err(Trouble::new(
             404,
-            "no such resource; there are GET /status, /sessions, /keys, /metrics and POST /keys, \
+            "no such resource; there are GET /status, /sessions, /keys, /explain, /metrics and POST /keys, \
              /keys/{id}/revoke, /apply, /notify",
         )),
     }

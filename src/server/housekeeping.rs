@@ -1,10 +1,7 @@
 //! What a core does once a second besides answering: lets go of what is over, writes rows that
 //! fell behind, moves idle sessions out of the heap.
 
-use std::{
-    rc::Rc,
-    time::{Duration, Instant},
-};
+use std::{rc::Rc, time::Duration};
 
 use super::{announce, core::Core, session};
 use crate::{
@@ -37,7 +34,7 @@ pub(crate) async fn run(core: Rc<Core>) {
         sweep_sessions(&core, tick % SWEEP_TICKS);
         if core.index == 0 {
             announce::gather(&core);
-            core.shared.limiter.sweep(core.shared.limit_clock(Instant::now()));
+            core.shared.limiter.sweep(core.shared.now_ns());
         }
         if tick % LISTENER_TICKS == 0 {
             core.check_listeners();

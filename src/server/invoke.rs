@@ -13,14 +13,11 @@ use std::sync::Arc;
 
 use super::{running::Registration, trail::Trail};
 use crate::{
-    catalog::{
-        BuiltinTool, DenialReason, Deprecated, DiscoveryMode, HelperTool, Judgement,
-        SCHEMA_DISCOVERY, SideEffect, ToolKind, ViewTool,
-    },
+    catalog::{BuiltinTool, Deprecated, DiscoveryMode, HelperTool, ToolKind, ViewTool},
     downstream::{self, Blame, CallEnvironment, CallError, Called},
-    governance::{Level, Limited, Reason},
-    json::{self, OwnedRaw, Raw},
-    mapping::OutgoingRequest,
+    governance::{self, Decision, Level, Limited, Reason},
+    json::Raw,
+    mapping::{self, Discovery, OutgoingRequest, SCHEMA_DISCOVERY},
     mcp::{self, ToolOutcome},
     rt::{self, Either},
     telemetry::{MethodLabel, OutcomeLabel, TraceParent},
@@ -59,7 +56,7 @@ pub(crate) enum Refused {
     /// The tool went longer ago than it stays callable.
     Gone,
     /// A policy does not allow the call.
-    Denied(DenialReason),
+    Denied(Box<Decision>),
 }
 
 impl Refused {
@@ -68,7 +65,7 @@ impl Refused {
         match self {
             Self::Unknown => Reason::UnknownTool,
             Self::Gone => Reason::ToolGone,
-            Self::Denied(denied) => reason_of(*denied),
+            Self::Denied(decision) => decision.reason,
         }
     }
 
@@ -76,7 +73,8 @@ impl Refused {
     pub(crate) fn text(&self, name: &str) -> String {
         match self {
             Self::Unknown => mcp::unknown_tool(name).message.into_owned(),
-            Self::Gone | Self::Denied(_) => self.reason().text().to_owned(),
+            Self::Gone => self.reason().text().to_owned(),
+            Self::Denied(decision) => decision.text(),
         }
     }
 }
@@ -123,20 +121,62 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         }
     };
     trail.tool = Some(tool.clone());
-    let side_effect = tool.side_effect_of(request.arguments);
+    let placeholder = match tool.discovery {
+        DiscoveryMode::Lazy => mapping::discovery(request.arguments),
+        DiscoveryMode::Full | DiscoveryMode::DataStructureOnly => Discovery::Absent,
+    };
+    let stripped = match placeholder {
+        Discovery::Absent => None,
+        Discovery::Removed(arguments) => Some(arguments),
+        Discovery::Alone => {
+            let outcome = ToolOutcome::InvalidArguments { text: discover_first(&tool) };
+            return ended(Ending::Ran(outcome), note, trail);
+        }
+    };
+    let arguments = stripped.as_ref().map_or(request.arguments, |stripped| Some(stripped.as_raw()));
+    // What a call does to the world may depend on its arguments.
+    let (judged, side_effect) = match &tool.kind {
+        ToolKind::Builtin(_) => (Ok(None), tool.side_effect),
+        ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
+            Ok(arguments) => {
+                trail.repairs = arguments.repairs().count;
+                let side_effect = tool.side_effect_of(&arguments);
+                (Ok(Some((plan, arguments))), side_effect)
+            }
+            Err(invalid) => (Err(invalid), tool.side_effect),
+        },
+    };
     trail.side_effect = Some(side_effect);
-    if let Err(refused) = decide(&mut trail, &tool, side_effect) {
-        trail.decided(false, refused.reason().as_str());
-        return ended(Ending::Refused(refused), None, trail);
+    let decision = governance::decide(&tool.permission, trail.trust, side_effect, trail.at_ms);
+    trail.observed = decision.observed.map(Reason::observed_str);
+    if !decision.is_allowed {
+        trail.decided(false, decision.code());
+        return ended(Ending::Refused(Refused::Denied(Box::new(decision))), None, trail);
     }
-    let now_ns = trail.core.shared.limit_clock(trail.started);
+    let judged = match judged {
+        Ok(judged) => judged,
+        Err(invalid) => {
+            let outcome = ToolOutcome::InvalidArguments { text: invalid.to_string() };
+            return ended(Ending::Ran(outcome), note, trail);
+        }
+    };
+    let now_ns = trail.core.shared.ns_at(trail.started);
     if let Err(limited) = trail.limits.take_call(&tool, side_effect, now_ns) {
         trail.decided(false, limited.reason().as_str());
         return ended(Ending::Limited(limited), None, trail);
     }
-    let work = match prepare(&mut trail, &tool, request.arguments) {
-        Ok(work) => work,
-        Err(outcome) => return ended(Ending::Ran(outcome), note, trail),
+    let work = match (&tool.kind, judged) {
+        (_, Some((plan, arguments))) => Work::Rest(plan.build(&arguments)),
+        // Whoever has many sessions: they are not looked through on a core.
+        (ToolKind::Builtin(builtin @ BuiltinTool::ListSessions), None) => Work::Worker(*builtin),
+        (ToolKind::Builtin(builtin), None) => {
+            let outcome = downstream::run_builtin(*builtin, &*trail.core.shared, &trail.view);
+            return ended(Ending::Ran(outcome), note, trail);
+        }
+        // Its arguments were judged.
+        (ToolKind::Rest { .. }, None) => {
+            return ended(Ending::Failed(CallError::NotRest), None, trail);
+        }
     };
     let trace = request.trace.and_then(TraceParent::parse);
     Begun::Running(ToolCall { trail, tool, note, work, trace })
@@ -171,78 +211,15 @@ fn find(trail: &mut Trail, name: &str) -> Result<Found, Refused> {
     }
 }
 
-/// What policies say about this call, by this caller, now.
-fn decide(trail: &mut Trail, tool: &ViewTool, side_effect: SideEffect) -> Result<(), Refused> {
-    let Judgement { denied, observed } =
-        tool.permission.judge(trail.trust, trail.at_ms, side_effect);
-    trail.observed = observed.map(|observed| reason_of(observed).as_str());
-    denied.map_or(Ok(()), |denied| Err(Refused::Denied(denied)))
-}
-
-fn reason_of(denied: DenialReason) -> Reason {
-    match denied {
-        DenialReason::DeniedByRule { .. } => Reason::DeniedByRule,
-        DenialReason::DefaultDeny => Reason::DefaultDeny,
-        DenialReason::TrustTooLow { .. } => Reason::TrustTooLow,
-        DenialReason::OutsideWindow => Reason::OutsideWindow,
-    }
-}
-
-/// Judges the arguments and builds what is to be run; the outcome of what is done already, or
-/// cannot be.
-fn prepare(
-    trail: &mut Trail,
-    tool: &ViewTool,
-    arguments: Option<Raw<'_>>,
-) -> Result<Work, ToolOutcome> {
-    let stripped = stripped(tool, arguments)?;
-    let arguments = stripped.as_ref().map_or(arguments, |stripped| Some(stripped.as_raw()));
-    match &tool.kind {
-        // Whoever has many sessions: they are not looked through on a core.
-        ToolKind::Builtin(builtin @ BuiltinTool::ListSessions) => Ok(Work::Worker(*builtin)),
-        ToolKind::Builtin(builtin) => {
-            Err(downstream::run_builtin(*builtin, &*trail.core.shared, &trail.view))
-        }
-        ToolKind::Rest { request, .. } => match request.validate(arguments) {
-            Ok(arguments) => {
-                trail.repairs = arguments.repairs();
-                Ok(Work::Rest(request.build(&arguments)))
-            }
-            Err(invalid) => Err(ToolOutcome::InvalidArguments { text: invalid.to_string() }),
-        },
-    }
-}
-
-/// The arguments without the one that stands for a schema the list does not show. Alone it is a
-/// model that has yet to look at the schema.
-fn stripped(tool: &ViewTool, arguments: Option<Raw<'_>>) -> Result<Option<OwnedRaw>, ToolOutcome> {
-    if tool.discovery == DiscoveryMode::Full {
-        return Ok(None);
-    }
-    let Some(arguments) = arguments.filter(|all| all.get(SCHEMA_DISCOVERY).is_some()) else {
-        return Ok(None);
-    };
-    let mut out = vec![b'{'];
-    for (key, value) in arguments.entries().filter(|(key, _)| **key != *SCHEMA_DISCOVERY) {
-        if out.len() > 1 {
-            out.push(b',');
-        }
-        json::write_string(&mut out, &key);
-        out.push(b':');
-        out.extend_from_slice(value.text().as_bytes());
-    }
-    if out.len() == 1 {
-        let (helper, name) = (HelperTool::DiscoverToolSchema.name(), &tool.name);
-        let text = format!(
-            "`{SCHEMA_DISCOVERY}` is no argument of this tool: it stands for a schema the list does \
-             not show. Call `{helper}` with {{\"tool_id\":\"{name}\"}} first, then call this tool \
-             with the arguments its schema has."
-        );
-        return Err(ToolOutcome::InvalidArguments { text });
-    }
-    out.push(b'}');
-    // Made of parts that were checked already.
-    Ok(OwnedRaw::parse(&out).ok())
+/// For a model that has yet to look at the schema.
+#[cold]
+fn discover_first(tool: &ViewTool) -> String {
+    let (helper, name) = (HelperTool::DiscoverToolSchema.name(), &tool.name);
+    format!(
+        "`{SCHEMA_DISCOVERY}` is no argument of this tool: it stands for a schema the list does \
+         not show. Call `{helper}` with {{\"tool_id\":\"{name}\"}} first, then call this tool \
+         with the arguments its schema has."
+    )
 }
 
 impl ToolCall {
@@ -355,8 +332,7 @@ mod tests {
         let invalid = Ending::Ran(ToolOutcome::InvalidArguments { text: String::new() });
         assert_eq!(status_of(&invalid, None).0, 400);
         assert_eq!(status_of(&Ending::Refused(Refused::Unknown), None), (404, "unknown_tool"));
-        let denied = Refused::Denied(DenialReason::DefaultDeny);
-        assert_eq!(status_of(&Ending::Refused(denied), None), (403, "default_deny"));
+        assert_eq!(status_of(&Ending::Refused(Refused::Gone), None), (410, "tool_gone"));
         assert_eq!(status_of(&Ending::Failed(CallError::Overloaded), None).0, 503);
         assert_eq!(status_of(&Ending::Failed(CallError::NotRest), None).0, 502);
     }

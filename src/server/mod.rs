@@ -20,6 +20,7 @@ mod core;
 mod cores;
 mod event_stream;
 mod execute;
+mod explain;
 mod facade;
 mod guard;
 mod health;

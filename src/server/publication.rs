@@ -76,6 +76,11 @@ pub(crate) struct Publication {
 const SCAN_ROWS: usize = 1024;
 
 impl Publication {
+    /// The entities behind the current snapshot. Waits for a change that is being made.
+    pub(crate) fn entities(&self) -> Arc<Entities> {
+        Arc::new(self.entities.lock().clone())
+    }
+
     /// Loads what the store has, lays `declared` over it, and keeps the result.
     pub(crate) fn load(
         store: &Store,

@@ -65,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) server_info: ServerInfo,
     pub(crate) announcer: Announcer,
     pub(crate) descriptions: Descriptions,
+    /// How much everybody has used of what they may.
     pub(crate) limiter: Limiter,
     driver: OnceLock<&'static str>,
 }
@@ -132,18 +133,23 @@ impl Shared {
         }
     }
 
-    /// A moment on the clock that limits are counted by, the same for all cores.
-    pub(crate) fn limit_clock(&self, now: Instant) -> u64 {
-        let since = now.saturating_duration_since(self.started);
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    }
-
     pub(crate) fn published_version(&self) -> u64 {
         self.publication.version()
     }
 
     pub(crate) fn published(&self) -> Published {
         Published::clone(&self.publication.current())
+    }
+
+    /// The clock of limits: nanoseconds since the process started, the same on all cores.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.ns_at(Instant::now())
+    }
+
+    /// What that clock showed at a moment.
+    pub(crate) fn ns_at(&self, moment: Instant) -> u64 {
+        let since = moment.saturating_duration_since(self.started);
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// The figures of one core.

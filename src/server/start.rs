@@ -278,6 +278,7 @@ fn metrics(
         log_lines_dropped: dropped.count(),
         store_writable: store.state() == StoreState::Healthy,
         sessions_open: sessions.total(),
+        ..ProcessFigures::default()
     })
 }
 

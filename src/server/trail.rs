@@ -105,8 +105,7 @@ pub(crate) struct Origin<'a> {
 impl Origin<'_> {
     /// Takes one unit of a class of limits.
     pub(crate) fn take(&self, class: Class) -> Result<(), Limited> {
-        let now_ns = self.core.shared.limit_clock(Instant::now());
-        self.limits.take(class, 1, now_ns)
+        self.limits.take(class, 1, self.core.shared.now_ns())
     }
 }
 
@@ -129,7 +128,7 @@ pub(crate) struct Trail {
     /// What the call does to the world, once it is known.
     pub(crate) side_effect: Option<SideEffect>,
     pub(crate) request_bytes: usize,
-    pub(crate) repairs: usize,
+    pub(crate) repairs: u32,
     /// The status of the API's answer, and the time it took.
     pub(crate) downstream: Option<(Option<u16>, Duration)>,
     is_allowed: bool,

@@ -15,6 +15,7 @@
 //!
 //! One struct and one file a section. This room must not open anything but settings files.
 
+mod audit;
 mod check;
 mod downstream;
 mod error;
@@ -39,6 +40,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::audit::Audit;
 pub use self::check::{Finding, Findings};
 pub use self::downstream::Downstream;
 pub use self::error::{Origin, Problem, SettingsError};
@@ -71,9 +73,16 @@ pub struct Settings {
     pub store: Store,
     /// Logs.
     pub telemetry: Telemetry,
+    /// The record of every call.
+    pub audit: Audit,
 }
 
 impl Settings {
+    /// Where the audit log is: `audit` in the data directory.
+    pub fn audit_directory(&self) -> PathBuf {
+        self.runtime.data_directory.join("audit")
+    }
+
     /// The admin socket: the one set, else `admin.sock` in the data directory.
     pub fn admin_socket(&self) -> PathBuf {
         let set = self.listen.admin_socket.clone();
@@ -89,6 +98,7 @@ impl Settings {
         self.downstream.validate(&mut findings);
         self.store.validate(&mut findings);
         self.telemetry.validate(&mut findings);
+        self.audit.validate(&mut findings);
         findings.into_vec()
     }
 }

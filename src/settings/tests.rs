@@ -208,6 +208,8 @@ fn bad_files_are_reported_with_line_and_key() {
         ),
         ("[telemetry]\nfilter = \"a=b=c\"", 2, "telemetry.filter", "a=b=c"),
         ("[telemetry]\nformat = \"xml\"", 2, "telemetry.format", "json"),
+        ("[audit]\nkeep_bytes_max = 1", 2, "audit.keep_bytes_max", "two segments"),
+        ("[audit]\npayload_bytes_max = 1_048_576", 2, "audit.payload_bytes_max", "eighth"),
         (
             "[runtime.mcp.sse]\nretained_bytes_max = 5000",
             2,
@@ -231,7 +233,7 @@ fn bad_variables_are_reported_by_name() {
         ("RINGWAY_STORE__FLUSH", "1", "store.flush", "did you mean `flush_ms`?"),
         ("RINGWAY_STORE", "1", "store", "two underscores"),
         ("RINGWAY_STORE__FLUSH_MS__X", "1", "store.flush_ms", "unknown"),
-        ("RINGWAY_FLUSH_MS", "1", "flush_ms", "known sections: downstream, http, listen"),
+        ("RINGWAY_FLUSH_MS", "1", "flush_ms", "known sections: audit, downstream, http"),
         ("RINGWAY_RUNTIME__PIN", "yes", "runtime.pin", "true or false"),
         ("RINGWAY_RUNTIME__CATALOG", "[\"a\"", "runtime.catalog", "list"),
         ("RINGWAY_RUNTIME__CATALOG", "[]\nx = 1", "runtime.catalog", "one list"),

@@ -17,6 +17,8 @@ pub(super) const LOG_NAME: &str = "db";
 pub(super) const CONFIGURATION_NAME: &str = "conf";
 /// Where the engine keeps large records.
 pub(super) const BLOBS_NAME: &str = "blobs";
+/// The audit log beside the store, a directory as closed as this one.
+const AUDIT_NAME: &str = "audit";
 /// A snapshot that is being written, or whose writer died.
 pub(super) const SNAPSHOT_PREFIX: &str = "snap.";
 pub(super) const UNFINISHED_SUFFIX: &str = ".generating";
@@ -144,9 +146,9 @@ fn holds_only_a_store(directory: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether the store makes files of this name.
+/// Whether the store, or the audit log beside it, makes files of this name.
 fn is_ours(name: &OsStr) -> bool {
-    const NAMES: [&str; 8] = [
+    const NAMES: [&str; 9] = [
         LOG_NAME,
         CONFIGURATION_NAME,
         BLOBS_NAME,
@@ -155,6 +157,7 @@ fn is_ours(name: &OsStr) -> bool {
         super::mark::CLOSED_NAME,
         super::ledger::LEDGER_NAME,
         super::space::RESERVE_NAME,
+        AUDIT_NAME,
     ];
     let Some(name) = name.to_str() else { return false };
     let name = name.strip_suffix(".new").unwrap_or(name);

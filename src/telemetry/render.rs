@@ -29,6 +29,27 @@ pub struct ProcessFigures {
     pub store_writable: bool,
     /// Sessions alive, in memory or only in the store.
     pub sessions_open: u64,
+    /// The audit log.
+    pub audit: AuditFigures,
+}
+
+/// What the audit log has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AuditFigures {
+    /// Records written to a segment.
+    pub records: u64,
+    /// Records that were lost because the disk was too slow or full.
+    pub dropped: u64,
+    /// Bytes written to segments, with hashes and checkpoints.
+    pub bytes: u64,
+    /// Segments there are now.
+    pub segments: u64,
+    /// Writes and syncs that failed.
+    pub write_errors: u64,
+    /// Records without the payloads they should have: there was no room for them.
+    pub payloads_left_out: u64,
+    /// Whether the last write succeeded.
+    pub writable: bool,
 }
 
 /// Everything that is measured. Clones are equal.
@@ -216,9 +237,29 @@ impl Page<'_, '_> {
         self.single_gauge("store_writable", help, None, i64::from(figures.store_writable))?;
         let sessions = i64::try_from(figures.sessions_open).unwrap_or(i64::MAX);
         self.single_gauge("sessions_open", "Sessions alive", None, sessions)?;
+        self.audit(figures.audit)?;
         let help = "Start of the process, since the Unix epoch";
         let seconds = i64::try_from(start_ms / 1000).unwrap_or(i64::MAX);
         self.single_gauge("start_time", help, Some(&Unit::Seconds), seconds)
+    }
+
+    fn audit(&mut self, audit: AuditFigures) -> fmt::Result {
+        let help = "Records written to the audit log";
+        self.single_counter("audit_records", help, audit.records)?;
+        let help = "Audit records lost because the disk was too slow or full";
+        self.single_counter("audit_records_dropped", help, audit.dropped)?;
+        let help = "Payloads left out of audit records because there was no room";
+        self.single_counter("audit_payloads_left_out", help, audit.payloads_left_out)?;
+        let help = "Bytes written to the audit log";
+        let unit = Some(&Unit::Bytes);
+        let mut metric = self.begin("audit_written", help, unit, MetricType::Counter)?;
+        counter(&mut metric, audit.bytes)?;
+        let help = "Writes of the audit log that failed";
+        self.single_counter("audit_write_errors", help, audit.write_errors)?;
+        let segments = i64::try_from(audit.segments).unwrap_or(i64::MAX);
+        self.single_gauge("audit_segments", "Segments of the audit log", None, segments)?;
+        let help = "Whether the audit log takes writes: 1, or 0 while they fail";
+        self.single_gauge("audit_writable", help, None, i64::from(audit.writable))
     }
 
     fn begin<'s>(
@@ -299,6 +340,15 @@ mod tests {
             log_lines_dropped: 4,
             store_writable: true,
             sessions_open: 5,
+            audit: AuditFigures {
+                records: 6,
+                dropped: 7,
+                bytes: 8,
+                segments: 9,
+                write_errors: 10,
+                payloads_left_out: 11,
+                writable: true,
+            },
         })
     }
 
@@ -335,6 +385,13 @@ mod tests {
             "ringway_log_lines_dropped_total 4",
             "ringway_store_writable 1",
             "ringway_sessions_open 5",
+            "ringway_audit_records_total 6",
+            "ringway_audit_records_dropped_total 7",
+            "ringway_audit_written_bytes_total 8",
+            "ringway_audit_segments 9",
+            "ringway_audit_write_errors_total 10",
+            "ringway_audit_payloads_left_out_total 11",
+            "ringway_audit_writable 1",
             "ringway_start_time_seconds 1796000000",
             "# TYPE ringway_requests_total counter",
             "# TYPE ringway_request_duration_seconds histogram",

@@ -23,16 +23,18 @@ fn a_key_from_the_command_line_lives_and_dies() {
     let mut server = Setup::new().start();
     let (key, id) =
         created(&server, &["--client", "demo/assistant", "--label", "laptop", "--expires", "90d"]);
-    let (_, other) = created(&server, &["--client", "other/assistant"]);
+    let (_, other) = created(&server, &["--client", "other/assistant", "--trust", "high"]);
     let listed = server.command(&["key", "list"]).succeeded().stdout;
     let line = |id: &str| {
         let found = listed.lines().find(|line| line.starts_with(id));
         found.unwrap_or_else(|| panic!("{id} is not in\n{listed}")).to_owned()
     };
-    for part in ["demo/assistant", "valid", "laptop"] {
+    for part in ["demo/assistant", "valid", "medium", "laptop"] {
         assert!(line(&id).contains(part), "{}", line(&id));
     }
-    assert!(line(&other).contains("never"), "{}", line(&other));
+    for part in ["never", "high"] {
+        assert!(line(&other).contains(part), "{}", line(&other));
+    }
     assert!(!listed.contains(key.rsplit('_').next().unwrap()), "a secret is listed");
 
     let client = Client::keyless(&server, "demo/assistant").with_key(&key);

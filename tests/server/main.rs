@@ -20,6 +20,7 @@ mod cores;
 mod correlation;
 mod facade;
 mod faults;
+mod governed;
 mod keys;
 mod lifecycle;
 mod limits;

@@ -132,6 +132,26 @@ fn nothing_is_found_of_nothing() {
 }
 
 #[test]
+fn fields_of_every_depth_are_found() {
+    let mut schema = serde_json::json!({"type": "object", "properties": {
+        "order": {"type": "object", "description": "What", "properties": {
+            "lines": {"type": "array", "items": {"properties": {"sku": {"description": "Article"}}}}
+        }},
+        "page": {"type": "integer"},
+    }});
+    let fields = schema_fields(&schema);
+    let expected = [("order", "What"), ("page", ""), ("lines", ""), ("sku", "Article")];
+    assert_eq!(fields, expected);
+    for _ in 0..600 {
+        schema = serde_json::json!({"properties": {"inner": schema}});
+    }
+    assert_eq!(schema_fields(&schema).len(), FIELDS_MAX);
+    for nothing in [serde_json::json!(true), serde_json::json!({"properties": []})] {
+        assert!(schema_fields(&nothing).is_empty());
+    }
+}
+
+#[test]
 fn long_queries_are_cut() {
     let many = "order ".repeat(10_000);
     assert_eq!(found(&many).len(), found("order ").len());

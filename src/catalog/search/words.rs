@@ -27,7 +27,7 @@ pub(super) fn for_each_word(text: &str, compounds: Compounds, mut each: impl FnM
         if is_mark(letter) {
             continue;
         }
-        if is_spaceless(letter) || !letter.is_alphanumeric() {
+        if !letter.is_alphanumeric() || is_spaceless(letter) {
             finish(&mut word, &mut whole, &mut parts, compounds, &mut each);
             before = Seam::Start;
             if is_spaceless(letter) {
@@ -53,7 +53,9 @@ pub(super) fn for_each_word(text: &str, compounds: Compounds, mut each: impl FnM
             word.give(&mut each);
         }
         word.push(letter);
-        whole.push(letter);
+        if compounds == Compounds::PartsAndWhole {
+            whole.push(letter);
+        }
         before = kind;
     }
     finish(&mut word, &mut whole, &mut parts, compounds, &mut each);
@@ -92,6 +94,10 @@ impl Word {
         if self.0.len() >= WORD_BYTES_MAX {
             return;
         }
+        if letter.is_ascii() {
+            self.0.push(letter.to_ascii_lowercase());
+            return;
+        }
         match plain(letter) {
             Some(text) => self.0.push_str(text),
             None => self.0.extend(letter.to_lowercase().filter(|letter| !is_mark(*letter))),
@@ -121,7 +127,8 @@ fn singular(word: &mut String) {
         ("us", "us"),
         ("is", "is"),
     ];
-    if word.len() <= 3 {
+    // Nearly all words end otherwise.
+    if word.len() <= 3 || !word.ends_with('s') {
         return;
     }
     let ending = ENDINGS.iter().find(|(plural, _)| word.ends_with(plural));
@@ -131,10 +138,9 @@ fn singular(word: &mut String) {
             word.truncate(word.len() - plural.len());
             word.push_str(singular);
         }
-        None if word.ends_with('s') => {
+        None => {
             word.pop();
         }
-        None => {}
     }
 }
 

@@ -1,0 +1,92 @@
+//! The segment that is being written.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+
+use super::chain::Span;
+use super::directory::{SegmentFile, private, sync_names};
+use super::shared::Shared;
+
+/// An open segment. What a failed write left behind its good bytes is cut off by the next one.
+#[derive(Debug)]
+pub(super) struct Segment {
+    file: File,
+    name: SegmentFile,
+    /// Bytes that were written whole.
+    length: u64,
+    /// Bytes behind them may be there.
+    is_torn: bool,
+    pub(super) begun_ms: u64,
+    pub(super) span: Span,
+}
+
+impl Segment {
+    /// Makes the file of a new one. What stands in its way is put aside.
+    pub(super) fn create(name: SegmentFile, now_ms: u64) -> io::Result<Self> {
+        let options = || {
+            let mut options = private();
+            options.append(true).create_new(true);
+            options
+        };
+        let file = match options().open(&name.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                name.put_aside()?;
+                options().open(&name.path)?
+            }
+            file => file?,
+        };
+        if let Some(directory) = name.path.parent() {
+            sync_names(directory)?;
+        }
+        Ok(Self { file, name, length: 0, is_torn: false, begun_ms: now_ms, span: Span::EMPTY })
+    }
+
+    /// Goes on behind the first `length` bytes of one; the others are cut off.
+    pub(super) fn resume(
+        name: SegmentFile,
+        length: u64,
+        begun_ms: u64,
+        span: Span,
+    ) -> io::Result<Self> {
+        let file = private().append(true).open(&name.path)?;
+        if file.metadata()?.len() != length {
+            file.set_len(length)?;
+            file.sync_all()?;
+        }
+        Ok(Self { file, name, length, is_torn: false, begun_ms, span })
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(super) fn name(&self) -> &SegmentFile {
+        &self.name
+    }
+
+    /// Whether the file still has its name; somebody may have removed it.
+    pub(super) fn is_there(&self) -> bool {
+        self.file.metadata().is_ok_and(|found| found.nlink() > 0)
+    }
+
+    /// Appends `bytes`, all or, after an error, none.
+    pub(super) fn append(&mut self, bytes: &[u8], shared: &Shared) -> io::Result<()> {
+        if self.is_torn {
+            self.file.set_len(self.length)?;
+        }
+        self.is_torn = true;
+        #[cfg(test)]
+        shared.disk.write(&mut self.file, bytes)?;
+        let _ = shared;
+        self.file.write_all(bytes)?;
+        self.is_torn = false;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Brings what was appended to the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}

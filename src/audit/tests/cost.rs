@@ -1,0 +1,77 @@
+//! What the log costs. Run in release: `cargo test --release -- --ignored audit_append_cost`.
+
+use super::*;
+
+/// CPU time of the audit thread of this process, in ticks of 10 ms.
+fn thread_ticks() -> u64 {
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let path = task.unwrap().path();
+        let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
+        if name.trim() == "ringway-audit" {
+            let text = std::fs::read_to_string(path.join("stat")).unwrap();
+            let rest = text.rsplit_once(") ").unwrap().1;
+            let fields: Vec<&str> = rest.split(' ').collect();
+            return fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+        }
+    }
+    0
+}
+
+#[test]
+#[ignore = "measures; run in release"]
+fn audit_append_cost() {
+    const RECORDS: u64 = 1_000_000;
+    const PAUSE_EVERY: u64 = 2000;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = Audit { buffer_bytes_max: 16 << 20, ..Audit::default() };
+    let log = open(directory.path(), &settings);
+    let writer = log.writer(0);
+    let record = record(1);
+    let mut appending = Duration::ZERO;
+    let begun = Instant::now();
+    for number in 0..RECORDS / PAUSE_EVERY {
+        let record = Record { time_ms: NOW_MS + number, ..record };
+        let start = Instant::now();
+        for _ in 0..PAUSE_EVERY {
+            let _ = writer.append(&record);
+        }
+        appending += start.elapsed();
+        // Some 100,000 a second, so that the thread works while the core appends.
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    eventually("written", || writer.waiting_bytes() == 0);
+    let (elapsed, ticks) = (begun.elapsed(), thread_ticks());
+    let figures = log.figures();
+    log.stop().unwrap();
+    let written = figures.records.max(1);
+    eprintln!(
+        "append: {} ns a record of {} bytes; audit thread: {} ns CPU a record; {} written, {} \
+         dropped in {elapsed:?}",
+        appending.as_nanos() / u128::from(RECORDS),
+        figures.bytes / written,
+        ticks * 10_000_000 / written,
+        figures.records,
+        figures.dropped,
+    );
+}
+
+#[test]
+#[ignore = "measures; run in release"]
+fn audit_verify_cost() {
+    const RECORDS: u64 = 500_000;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = Audit { buffer_bytes_max: 1 << 30, ..Audit::default() };
+    let log = open(directory.path(), &settings);
+    let writer = log.writer(0);
+    for number in 0..RECORDS {
+        writer.append(&record(number)).unwrap();
+    }
+    log.stop().unwrap();
+    let start = Instant::now();
+    assert_eq!(verified(directory.path()).records, RECORDS + 2);
+    let verifying = start.elapsed();
+    let start = Instant::now();
+    let wanted = Filter { execution_id: Some(execution(77).to_string()), ..Filter::default() };
+    assert_eq!(read(directory.path(), wanted).len(), 1);
+    eprintln!("{RECORDS} records: verified in {verifying:?}, searched in {:?}", start.elapsed());
+}
