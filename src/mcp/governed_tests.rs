@@ -94,7 +94,7 @@ fn view(client_application: &str) -> Arc<View> {
 }
 
 fn step(view: &View, revision: Revision, page_size: usize, text: &str) -> Step<'static> {
-    let server = ServerInfo::new("ringway", "Ringway", "1.2.3");
+    let server = ServerInfo::new("ringway", "Ringway", "1.2.3", true);
     let context = DispatchContext { view, revision, in_session: false, page_size, server: &server };
     let text: &'static str = text.to_owned().leak();
     let Incoming::Single(message) = rpc::parse(text.as_bytes()).unwrap() else { panic!("{text}") };
@@ -213,7 +213,7 @@ fn helpers_read_what_they_are_asked() {
     let arguments = raw(&json!({"name": "a"}));
     let call = called(HelperTool::DescribeTool, &arguments).unwrap();
     assert!(matches!(call, HelperCall::Description(name) if name == "a"));
-    let arguments = raw(&json!({"name": "a", "arguments": {"b": 1.50}}));
+    let arguments = OwnedRaw::parse(br#"{"name":"a","arguments":{"b":1.50}}"#).unwrap();
     let call = called(HelperTool::CallTool, &arguments).unwrap();
     let HelperCall::Call { name, arguments: Some(inner) } = call else { panic!("{call:?}") };
     assert_eq!((&*name, inner.text()), ("a", r#"{"b":1.50}"#));

@@ -276,6 +276,7 @@ fn request(
         },
         (Step::Reply(body), trail) => Ok((body, trail)),
         (Step::Error(error), trail) => Err((error, trail)),
+        (Step::ReadKept { uri }, trail) => Err((mcp::unknown_resource(&uri), trail)),
         // None of them comes of a request.
         (Step::Accepted | Step::Cancel(_) | Step::Invoke(_), trail) => {
             Err((RpcError::internal(), trail))
@@ -334,7 +335,7 @@ fn invoke(
             return Err(Refusal::Limited(limited));
         }
         Begun::Ended(ended) => {
-            let answered = answered(ended, revision, id, &invocation.name);
+            let answered = answered(ended, revision, id);
             return Ok(Entry::Done(answered.reply()));
         }
         Begun::Running(call) => call,
@@ -347,12 +348,12 @@ fn invoke(
         }
     };
     let progress_token = invocation.progress_token.map(|token| token.text().into());
-    let running = async move { answered(call.run(registration).await, revision, id, "") };
+    let running = async move { answered(call.run(registration).await, revision, id) };
     Ok(Entry::Running { call: Box::pin(running), progress_token })
 }
 
 /// A call's ending as the client's revision has it.
-fn answered(ended: Ended, revision: Revision, id: OwnedId, name: &str) -> Answered {
+fn answered(ended: Ended, revision: Revision, id: OwnedId) -> Answered {
     ended.count();
     let Ended { ending, note, trail } = ended;
     let body = match ending {
@@ -360,8 +361,8 @@ fn answered(ended: Ended, revision: Revision, id: OwnedId, name: &str) -> Answer
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
         Ending::Limited(limited) => failure(limited.text(), revision),
-        Ending::Refused(Refused::Unknown) => Err(mcp::unknown_tool(name)),
-        Ending::Refused(refused) => failure(refused.text(name), revision),
+        Ending::Refused(Refused::Unknown(name)) => Err(mcp::unknown_tool(&name)),
+        Ending::Refused(refused) => failure(refused.text(), revision),
         Ending::Cancelled => {
             drop(trail);
             return Answered::Cancelled(id);

@@ -89,12 +89,13 @@ fn tool(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     let Admission { core, view, echo, out, .. } = admission;
     let Some(tool) = view.tool(name) else {
         trail.decided(false, "unknown_tool");
-        let ended = Ended { ending: Ending::Refused(Refused::Unknown), note: None, trail };
-        respond::plain(core, out, echo, &shaped(ended, name));
+        let ended =
+            Ended { ending: Ending::Refused(Refused::Unknown(name.into())), note: None, trail };
+        respond::plain(core, out, echo, &shaped(ended));
         return Ok(written(echo));
     };
     trail.tool = Some(tool.clone());
-    let entry = openapi::entry(tool);
+    let entry = mcp::described(tool);
     respond::body(core, out, echo, 200, "application/json", &entry);
     trail.close(entry.len());
     Ok(written(echo))
@@ -139,14 +140,14 @@ fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     match begun {
         Begun::Ended(ended) => {
             ended.count();
-            respond::plain(core, out, echo, &shaped(ended, name));
+            respond::plain(core, out, echo, &shaped(ended));
             Ok(written(echo))
         }
         Begun::Running(call) => {
             let running: Pin<Box<dyn Future<Output = Plain>>> = Box::pin(async move {
                 let ended = call.run(None).await;
                 ended.count();
-                shaped(ended, "")
+                shaped(ended)
             });
             let running = Running::Plain(running);
             let job = Job { running, progress_token: None, note: Vec::new() };
@@ -182,7 +183,7 @@ fn arguments(body: &[u8]) -> Result<Option<Raw<'_>>, String> {
 }
 
 /// A call's ending as plain HTTP has it.
-fn shaped(ended: Ended, name: &str) -> Plain {
+fn shaped(ended: Ended) -> Plain {
     let Ended { ending, note, trail } = ended;
     let downstream = trail.downstream.and_then(|(status, _)| status);
     let (status, word) = invoke::status_of(&ending, downstream);
@@ -194,7 +195,7 @@ fn shaped(ended: Ended, name: &str) -> Plain {
             ToolOutcome::Failure { text: limited.text() }
         }
         Ending::Failed(error) => ToolOutcome::Failure { text: error.to_string() },
-        Ending::Refused(refused) => ToolOutcome::Failure { text: refused.text(name) },
+        Ending::Refused(refused) => ToolOutcome::Failure { text: refused.text() },
         Ending::Cancelled => ToolOutcome::Failure { text: "The call was cancelled.".to_owned() },
     };
     let body = body(Some(trail.execution_id), word, downstream, &outcome, note.as_deref());

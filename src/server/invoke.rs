@@ -11,14 +11,17 @@
 
 use std::sync::Arc;
 
-use super::{running::Registration, trail::Trail};
+use super::{
+    running::Registration,
+    trail::{CallType, Trail},
+};
 use crate::{
-    catalog::{BuiltinTool, Deprecated, DiscoveryMode, HelperTool, ToolKind, ViewTool},
+    catalog::{BuiltinTool, Deprecated, DiscoveryMode, HelperTool, ToolKind, View, ViewTool},
     downstream::{self, Blame, CallEnvironment, CallError, Called},
     governance::{self, Decision, Level, Limited, Reason},
     json::Raw,
     mapping::{self, Discovery, OutgoingRequest, SCHEMA_DISCOVERY},
-    mcp::{self, ToolOutcome},
+    mcp::{self, HelperCall, ToolOutcome},
     rt::{self, Either},
     telemetry::{MethodLabel, OutcomeLabel, TraceParent},
 };
@@ -51,8 +54,8 @@ pub(crate) enum Ending {
 /// Why a call was not run.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// This client application has no such tool, or none that it is shown.
-    Unknown,
+    /// This client application has no tool of this name, or none that it is shown.
+    Unknown(Box<str>),
     /// The tool went longer ago than it stays callable.
     Gone,
     /// A policy does not allow the call.
@@ -63,16 +66,16 @@ impl Refused {
     /// The reason, for records and metrics.
     pub(crate) fn reason(&self) -> Reason {
         match self {
-            Self::Unknown => Reason::UnknownTool,
+            Self::Unknown(_) => Reason::UnknownTool,
             Self::Gone => Reason::ToolGone,
             Self::Denied(decision) => decision.reason,
         }
     }
 
     /// What the model reads.
-    pub(crate) fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
-            Self::Unknown => mcp::unknown_tool(name).message.into_owned(),
+            Self::Unknown(name) => mcp::unknown_tool(name).message.into_owned(),
             Self::Gone => self.reason().text().to_owned(),
             Self::Denied(decision) => decision.text(),
         }
@@ -97,7 +100,6 @@ pub(crate) enum Begun {
 /// A call with all it needs.
 pub(crate) struct ToolCall {
     trail: Trail,
-    tool: Arc<ViewTool>,
     note: Option<Box<str>>,
     work: Work,
     trace: Option<TraceParent>,
@@ -105,14 +107,56 @@ pub(crate) struct ToolCall {
 
 enum Work {
     /// A call of an HTTP API.
-    Rest(OutgoingRequest),
+    Rest { tool: Arc<ViewTool>, request: OutgoingRequest },
     /// One of the appliance's own tools that takes a worker.
     Worker(BuiltinTool),
+    /// A search for tools, which may make an index first.
+    Search { query: Box<str>, limit: usize },
 }
 
 /// Takes a call as far as it goes at once.
-pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
-    let ended = |ending, note, trail| Begun::Ended(Ended { ending, note, trail });
+pub(crate) fn begin(trail: Trail, request: &ToolRequest<'_>) -> Begun {
+    match trail.view.helper(request.name) {
+        None => begin_tool(trail, request),
+        Some(helper) => begin_helper(trail, helper, request),
+    }
+}
+
+fn ended(ending: Ending, note: Option<Box<str>>, trail: Trail) -> Begun {
+    Begun::Ended(Ended { ending, note, trail })
+}
+
+/// A call of one of the runtime's own helpers. Telling of tools is allowed to whoever sees them;
+/// calling one goes the way of every call.
+fn begin_helper(mut trail: Trail, helper: HelperTool, request: &ToolRequest<'_>) -> Begun {
+    let asked = match HelperCall::read(helper, request.arguments) {
+        Ok(asked) => asked,
+        Err(outcome) => return ended(Ending::Ran(outcome), None, trail),
+    };
+    let (name, tell): (_, fn(&ViewTool) -> Vec<u8>) = match asked {
+        HelperCall::Call { name, arguments } => {
+            return begin_tool(trail, &ToolRequest { name: &name, arguments, ..*request });
+        }
+        HelperCall::Search { query, limit } => {
+            trail.call_type = CallType::ToolDiscovery;
+            let work = Work::Search { query: query.into(), limit };
+            return Begun::Running(ToolCall { trail, note: None, work, trace: None });
+        }
+        HelperCall::Schema(name) => (name, mcp::schemas),
+        HelperCall::Description(name) => (name, mcp::described),
+    };
+    trail.call_type = CallType::SchemaDiscovery;
+    let Some(tool) = trail.view.tool(&name).cloned() else {
+        let refused = Refused::Unknown(name.into());
+        trail.decided(false, refused.reason().as_str());
+        return ended(Ending::Refused(refused), None, trail);
+    };
+    let structured_json = Some(tell(&tool));
+    trail.tool = Some(tool);
+    ended(Ending::Ran(ToolOutcome::Success { structured_json, text: None }), None, trail)
+}
+
+fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     let Found { tool, note } = match find(&mut trail, request.name) {
         Ok(found) => found,
         Err(refused) => {
@@ -166,7 +210,9 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         return ended(Ending::Limited(limited), None, trail);
     }
     let work = match (&tool.kind, judged) {
-        (_, Some((plan, arguments))) => Work::Rest(plan.build(&arguments)),
+        (_, Some((plan, arguments))) => {
+            Work::Rest { request: plan.build(&arguments), tool: Arc::clone(&tool) }
+        }
         // Whoever has many sessions: they are not looked through on a core.
         (ToolKind::Builtin(builtin @ BuiltinTool::ListSessions), None) => Work::Worker(*builtin),
         (ToolKind::Builtin(builtin), None) => {
@@ -179,7 +225,7 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         }
     };
     let trace = request.trace.and_then(TraceParent::parse);
-    Begun::Running(ToolCall { trail, tool, note, work, trace })
+    Begun::Running(ToolCall { trail, note, work, trace })
 }
 
 struct Found {
@@ -206,7 +252,7 @@ fn find(trail: &mut Trail, name: &str) -> Result<Found, Refused> {
         None => {
             // Whether it is hidden is for the record only.
             trail.tool = trail.view.hidden(name).cloned();
-            Err(Refused::Unknown)
+            Err(Refused::Unknown(name.into()))
         }
     }
 }
@@ -245,29 +291,40 @@ impl ToolCall {
 
     async fn perform(&mut self) -> Ending {
         match &self.work {
-            Work::Rest(request) => {
+            Work::Rest { tool, request } => {
                 let environment = CallEnvironment {
                     execution_id: self.trail.execution_id,
                     external_id: self.trail.external_id.as_deref(),
                     trace: self.trace,
                 };
-                let call = self.trail.core.rest.run(&self.tool.tool, request, &environment);
+                let call = self.trail.core.rest.run(&tool.tool, request, &environment);
                 let Called { result, status, elapsed } = call.await;
                 self.trail.downstream = Some((status, elapsed));
                 match result {
-                    Ok(outcome) if self.tool.has_output_schema => Ending::Ran(outcome.structured()),
+                    Ok(outcome) if tool.has_output_schema => Ending::Ran(outcome.structured()),
                     Ok(outcome) => Ending::Ran(outcome),
                     Err(error) => Ending::Failed(error),
                 }
             }
-            Work::Worker(tool) => Ending::Ran(self.on_a_worker(*tool).await),
+            Work::Worker(tool) => {
+                let (shared, tool) = (self.trail.core.shared.clone(), *tool);
+                let run = move |view: &View| downstream::run_builtin(tool, &*shared, view);
+                Ending::Ran(self.on_a_worker(run).await)
+            }
+            Work::Search { query, limit } => {
+                let (query, limit) = (query.clone(), *limit);
+                let search = move |view: &View| mcp::search(view, &query, limit);
+                Ending::Ran(self.on_a_worker(search).await)
+            }
         }
     }
 
-    async fn on_a_worker(&self, tool: BuiltinTool) -> ToolOutcome {
-        let (shared, view) = (self.trail.core.shared.clone(), self.trail.view.clone());
-        let work = move || downstream::run_builtin(tool, &*shared, &view);
-        let ran = self.trail.core.shared.workers.run(work).await;
+    async fn on_a_worker(
+        &self,
+        work: impl FnOnce(&View) -> ToolOutcome + Send + 'static,
+    ) -> ToolOutcome {
+        let view = self.trail.view.clone();
+        let ran = self.trail.core.shared.workers.run(move || work(&view)).await;
         ran.unwrap_or_else(|error| ToolOutcome::Failure {
             text: format!("The server is busy ({error}). Try again shortly."),
         })
@@ -282,7 +339,7 @@ impl Ended {
             Ending::Ran(_) | Ending::Failed(_) => OutcomeLabel::ToolError,
             Ending::Limited(limited) if limited.level == Level::Tool => OutcomeLabel::ToolError,
             Ending::Refused(Refused::Gone | Refused::Denied(_)) => OutcomeLabel::ToolError,
-            Ending::Refused(Refused::Unknown) | Ending::Limited(_) => OutcomeLabel::Error,
+            Ending::Refused(Refused::Unknown(_)) | Ending::Limited(_) => OutcomeLabel::Error,
             Ending::Cancelled => OutcomeLabel::Cancelled,
         };
         let (metrics, elapsed) = (&self.trail.core.metrics, self.trail.started.elapsed());
@@ -331,7 +388,8 @@ mod tests {
         }
         let invalid = Ending::Ran(ToolOutcome::InvalidArguments { text: String::new() });
         assert_eq!(status_of(&invalid, None).0, 400);
-        assert_eq!(status_of(&Ending::Refused(Refused::Unknown), None), (404, "unknown_tool"));
+        let unknown = Ending::Refused(Refused::Unknown("a".into()));
+        assert_eq!(status_of(&unknown, None), (404, "unknown_tool"));
         assert_eq!(status_of(&Ending::Refused(Refused::Gone), None), (410, "tool_gone"));
         assert_eq!(status_of(&Ending::Failed(CallError::Overloaded), None).0, 503);
         assert_eq!(status_of(&Ending::Failed(CallError::NotRest), None).0, 502);

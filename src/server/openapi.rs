@@ -90,27 +90,6 @@ fn put(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// All that is told of one tool, with its schemas in full.
-pub(crate) fn entry(tool: &ViewTool) -> Vec<u8> {
-    let mut out = b"{\"name\":".to_vec();
-    write_string(&mut out, tool.name.as_str());
-    write_texts(&mut out, tool, "title");
-    put(&mut out, ",\"inputSchema\":");
-    write_value(&mut out, tool.input_schema());
-    if let Some(schema) = tool.output_schema() {
-        put(&mut out, ",\"outputSchema\":");
-        write_value(&mut out, schema);
-    }
-    put(&mut out, ",\"schemaVersion\":");
-    write_string(&mut out, &tool.schema_version);
-    put(&mut out, ",\"schemaHash\":");
-    write_string(&mut out, &tool.schema_hash_text());
-    put(&mut out, ",\"sideEffect\":");
-    write_string(&mut out, tool.side_effect.as_str());
-    out.push(b'}');
-    out
-}
-
 /// The title under `title_key`, and the description.
 fn write_texts(out: &mut Vec<u8>, tool: &ViewTool, title_key: &str) {
     if let Some(title) = &tool.title {
