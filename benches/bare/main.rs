@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The allocator of the `ringway` binary: the comparison is of servers, not of allocators.
-#[cfg(feature = "mimalloc")]
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const WITHIN: Duration = Duration::from_secs(30);
 const BUFFER_BYTES: usize = 4096;

@@ -226,14 +226,14 @@ impl SessionTable {
         for shard in 0..SHARDS {
             self.sweep_shard(shard, now_ms, &mut swept);
         }
-        self.tenants.prune();
         swept
     }
 
     /// Looks through one part of the table: what expired, which rows are behind, who can leave the
-    /// heap. Sessions that are held count as seen now. A part a tick keeps the locks short.
-    pub fn sweep_shard(&self, shard: usize, now_ms: u64, swept: &mut Swept) {
-        let Some(shard) = self.shards.get(shard) else { return };
+    /// heap. Sessions that are held count as seen now. A part a tick keeps the locks short. With
+    /// the last part, tenants without sessions are forgotten.
+    pub fn sweep_shard(&self, number: usize, now_ms: u64, swept: &mut Swept) {
+        let Some(shard) = self.shards.get(number) else { return };
         let mut shard = shard.lock();
         shard.ended.retain(|_, until_ms| *until_ms > now_ms);
         let first = swept.expired.len();
@@ -266,6 +266,10 @@ impl SessionTable {
             session.tenant.release();
         }
         shard.give_back();
+        drop(shard);
+        if number + 1 == SHARDS {
+            self.tenants.prune();
+        }
     }
 
     /// Lets an idle session leave the heap, once its row is with the store. `false` where it was
