@@ -146,15 +146,17 @@ fn holds_only_a_store(directory: &Path) -> io::Result<bool> {
 
 /// Whether the store makes files of this name.
 fn is_ours(name: &OsStr) -> bool {
-    const NAMES: [&str; 8] = [
+    const NAMES: [&str; 10] = [
         LOG_NAME,
         CONFIGURATION_NAME,
         BLOBS_NAME,
-        super::opening::FORMAT_NAME,
+        super::format::FORMAT_NAME,
         super::opening::LOCK_NAME,
         super::mark::CLOSED_NAME,
         super::ledger::LEDGER_NAME,
         super::space::RESERVE_NAME,
+        super::tail::TAIL_NAMES[0],
+        super::tail::TAIL_NAMES[1],
     ];
     let Some(name) = name.to_str() else { return false };
     let name = name.strip_suffix(".new").unwrap_or(name);
