@@ -448,6 +448,43 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_settled_in_time_is_late() {
+        let shared = shared(100, 1 << 20);
+        let start = Instant::now();
+        for bytes in [10, 1 << 10, 10] {
+            shared.push(behind(bytes)).unwrap();
+        }
+        let (mut taken, mut late) = (Vec::new(), Vec::new());
+        shared.take(&mut taken, Done::default(), &mut Some(start), None);
+        // Part by part, but all of it once the first is late.
+        let first = shared.wait_for_late(0, 1 << 10, None, &mut late);
+        assert!(start.elapsed() >= Duration::from_millis(30), "{:?}", start.elapsed());
+        assert_eq!((first, late.len()), (Some(Late { first: 1, settled: 0 }), 2));
+        late.clear();
+        let rest = shared.wait_for_late(2, 1 << 10, None, &mut late);
+        assert_eq!((rest, late.len()), (Some(Late { first: 3, settled: 0 }), 1));
+        // What comes now is not late yet, and what is settled never is.
+        late.clear();
+        shared.push(behind(10)).unwrap();
+        shared.push(behind(10)).unwrap();
+        shared.withdraw(5);
+        shared.settle(Done { through: 4, ..Done::default() });
+        let next = shared.wait_for_late(3, 1 << 10, None, &mut late);
+        assert!(start.elapsed() >= Duration::from_millis(60), "{:?}", start.elapsed());
+        assert_eq!((next, late.len()), (Some(Late { first: 5, settled: 4 }), 1));
+        assert!(late[0].is_none());
+        // At the end the rest is late at once; where it cannot be written that is the end.
+        shared.push(behind(10)).unwrap();
+        shared.finish();
+        late.clear();
+        let last = shared.wait_for_late(5, 1 << 10, None, &mut late);
+        assert_eq!((last, late.len()), (Some(Late { first: 6, settled: 4 }), 1));
+        let retry = Some(Duration::from_mins(1));
+        assert_eq!(shared.wait_for_late(5, 1 << 10, retry, &mut late), None);
+        assert_eq!(shared.wait_for_late(6, 1 << 10, None, &mut late), None);
+    }
+
+    #[test]
     fn a_read_only_store_says_why() {
         let shared = shared(4, 4096);
         assert!(shared.writable().is_ok());
