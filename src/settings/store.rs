@@ -9,7 +9,7 @@ use super::check::BYTES_MAX;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
-    /// How long session and stream records may wait before they are on disk.
+    /// How long session and stream records may wait before the operating system has them.
     pub flush_ms: u64,
     /// Size of the page cache.
     pub cache_bytes: u64,

@@ -99,6 +99,23 @@ impl Batch {
         self.bytes.len()
     }
 
+    /// Itself as bytes.
+    pub(super) fn encoded(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The batch that was [`Self::encoded`] as `bytes`; none: it was not.
+    pub(super) fn decode(bytes: Vec<u8>) -> Option<Self> {
+        let mut batch = Self { bytes, count: 0 };
+        let (mut count, mut whole) = (0, 0);
+        for change in batch.changes() {
+            count += 1;
+            whole += HEAD_BYTES + change.key.len() + change.value.map_or(0, <[u8]>::len);
+        }
+        batch.count = count;
+        (whole == batch.bytes.len()).then_some(batch)
+    }
+
     fn push(&mut self, tree: Tree, kind: u8, key: &[u8], value: &[u8]) {
         self.bytes.reserve_exact(if self.count == 0 {
             HEAD_BYTES + key.len() + value.len()
@@ -182,6 +199,21 @@ mod tests {
                 .collect();
             prop_assert_eq!(batch.len(), made.len());
             prop_assert_eq!(back, made);
+            let decoded = Batch::decode(batch.encoded().to_vec());
+            prop_assert_eq!(decoded.as_ref(), Some(&batch));
+        }
+
+        #[test]
+        fn any_bytes_are_a_batch_or_none(mut bytes in vec(any::<u8>(), 0..60), cut in 0usize..60) {
+            if let Some(batch) = Batch::decode(bytes.clone()) {
+                prop_assert_eq!(batch.changes().count(), batch.len());
+            }
+            let mut batch = Batch::new();
+            batch.put(Tree::Keys, b"key", &bytes);
+            let encoded = batch.encoded();
+            bytes = encoded[..cut.min(encoded.len())].to_vec();
+            let is_whole = bytes.len() == encoded.len() || bytes.is_empty();
+            prop_assert_eq!(Batch::decode(bytes).is_some(), is_whole);
         }
     }
 }

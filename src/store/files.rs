@@ -148,16 +148,18 @@ fn holds_only_a_store(directory: &Path) -> io::Result<bool> {
 
 /// Whether the store, or the audit log beside it, makes files of this name.
 fn is_ours(name: &OsStr) -> bool {
-    const NAMES: [&str; 9] = [
+    const NAMES: [&str; 11] = [
         LOG_NAME,
         CONFIGURATION_NAME,
         BLOBS_NAME,
-        super::opening::FORMAT_NAME,
+        super::format::FORMAT_NAME,
         super::opening::LOCK_NAME,
         super::mark::CLOSED_NAME,
         super::ledger::LEDGER_NAME,
         super::space::RESERVE_NAME,
         AUDIT_NAME,
+        super::tail::TAIL_NAMES[0],
+        super::tail::TAIL_NAMES[1],
     ];
     let Some(name) = name.to_str() else { return false };
     let name = name.strip_suffix(".new").unwrap_or(name);

@@ -4,9 +4,10 @@
 //! bounded queue. It takes all that waits, applies it as one group, flushes, and answers.
 //!
 //! Invariants worth naming:
-//! - [`Store::write`] answers when the batch survives a power failure, [`Store::write_behind`]
-//!   before anything has happened: its batch is with the kernel, and survives the process, within
-//!   `flush_ms`.
+//! - [`Store::write_blocking`] answers when the batch survives a power failure,
+//!   [`Store::write_behind`] before anything has happened: its batch is with the kernel, and
+//!   survives the process, within `flush_ms`. Where the engine is late with it, because the disk
+//!   is, a second thread writes it beside the engine: see `tail.rs`.
 //! - Commands take effect in the order in which they were queued: a read sees every write before
 //!   it, flushed or not.
 //! - A write that fails turns the store read-only with a reason, never the process. Reads go on;
@@ -25,15 +26,20 @@
 //! This room must not know what is in a record, and is the only one that names sled.
 
 mod batch;
+mod command;
 mod copies;
 mod error;
 mod files;
+mod format;
+mod group;
 mod ledger;
 mod mark;
+mod opened;
 mod opening;
-mod pace;
 mod queue;
 mod space;
+mod tail;
+mod uncommitted;
 mod worker;
 
 #[cfg(test)]
@@ -48,9 +54,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 pub use self::batch::{Batch, Tree};
+use self::command::{Command, Load};
 pub use self::error::StoreError;
-use self::pace::Pace;
-use self::queue::{Command, Load, Shared};
+use self::queue::Shared;
 use crate::rt::{OneshotReceiver, OneshotSender, oneshot};
 
 /// Version of the layout of a store: its trees and what their keys mean.
@@ -110,8 +116,7 @@ impl Store {
     /// its content is damaged. Each says what to do.
     pub fn open(directory: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let bound = Load { count: options.queue_max, bytes: options.queue_bytes_max };
-        let pace = Pace::new(Duration::from_millis(options.flush_ms));
-        let shared = Arc::new(Shared::new(bound, pace.interval()));
+        let shared = Arc::new(Shared::new(bound, Duration::from_millis(options.flush_ms)));
         let thread = worker::start(directory, options, Arc::clone(&shared))?;
         let thread = Mutex::new(Some(thread));
         Ok(Self { handle: Arc::new(Handle { shared, thread }) })
@@ -126,7 +131,7 @@ impl Store {
         answer(self.ask_write(batch)?.recv_blocking())
     }
 
-    /// Queues `batch` to be on disk within `flush_ms`. Never waits; reads see it at once.
+    /// Queues `batch` to survive the process within `flush_ms`. Never waits; reads see it at once.
     ///
     /// # Errors
     /// Refused: full, too large, read-only, or stopped.
@@ -198,7 +203,7 @@ impl Store {
 
     fn ask_write(&self, batch: Batch) -> Result<Answer<()>, StoreError> {
         self.handle.shared.writable()?;
-        self.ask(|reply| Command::Write { batch, reply })
+        self.ask(|reply| Command::Write { batch: Arc::new(batch), reply })
     }
 
     fn ask_get(&self, tree: Tree, key: &[u8]) -> Result<Answer<Option<Vec<u8>>>, StoreError> {

@@ -3,7 +3,7 @@
 //! In this order: the format file (an unknown version is refused before a byte is written), our
 //! own lock (before another process's files are touched), the mark of an orderly stop or else a
 //! copy of the files, leftovers of an interrupted snapshot, sled itself with its panics contained,
-//! the format record, the trees, and what the ledger promises.
+//! the format record, the trees, what the ledger promises, and what the tail has for the engine.
 //!
 //! A store that is refused as damaged is left as it was found.
 
@@ -16,31 +16,26 @@ use std::time::{Duration, Instant};
 
 use super::files::{
     BLOBS_NAME, LOCK_WAIT, LOG_NAME, SNAPSHOT_PREFIX, UNFINISHED_SUFFIX, close_directory,
-    close_files, make_private_directory, private, replace,
+    close_files, make_private_directory, private,
 };
-use super::ledger::{self, Holding, KEPT, Ledger};
+use super::format::{
+    FORMAT_KEY, check_format_file, format_record, read_format_record, write_format_file,
+};
+use super::group::{Group, attempt};
+use super::ledger::{self, Holding, Ledger};
 use super::mark::{self, Mark};
+use super::opened::{Opened, SEQUENCE_NAME, Through, held};
 use super::space::{Disk, Space, free_bytes, is_no_room};
-use super::{FORMAT, StoreError, Tree, copies};
+use super::{FORMAT, StoreError, Tree, copies, tail};
 
 /// sled's parameters: written once, at the first opening, in two steps and without a sync.
 const PARAMETERS_NAME: &str = "conf";
-/// States the format for whoever looks before opening.
-pub(super) const FORMAT_NAME: &str = "format";
-const FORMAT_WORDS: &str = "ringway store ";
 /// Held while the store is open. sled locks as well, but only after it has touched files.
 pub(super) const LOCK_NAME: &str = "lock";
-/// Where the format record lies in [`Tree::Meta`].
-const FORMAT_KEY: &[u8] = b"format";
-/// First byte of the format record.
-const FORMAT_RECORD_VERSION: u8 = 1;
 /// Stands in front of a snapshot that was moved aside; keeps sled from reading it.
 pub(super) const ASIDE_PREFIX: &str = "aside.";
 /// The kernel closes the files of a killed process some milliseconds after it has gone.
 const OWNER_WAIT: Duration = Duration::from_millis(500);
-/// The tree and the key of the number of the last flush. A tree of its own: its one small page is
-/// written with every flush.
-const SEQUENCE_NAME: &str = "sequence";
 
 /// The directory, locked for this process.
 #[derive(Debug)]
@@ -50,31 +45,6 @@ pub(super) struct Place {
     /// Whether a start before this one got as far as writing the format record.
     is_known: bool,
     _lock: File,
-}
-
-/// An open store.
-pub(super) struct Opened {
-    db: sled::Db,
-    trees: [sled::Tree; Tree::ALL.len()],
-    sequence: sled::Tree,
-    /// What has to be synced for a write to survive a power failure.
-    pub(super) disk: Disk,
-    pub(super) ledger: Ledger,
-    /// What is applied, flushed or not.
-    pub(super) holding: Holding,
-}
-
-impl Opened {
-    pub(super) fn tree(&self, tree: Tree) -> &sled::Tree {
-        &self.trees[tree as usize]
-    }
-
-    /// Hands everything applied so far to the kernel, behind it the number of this flush.
-    pub(super) fn flush(&mut self) -> sled::Result<()> {
-        self.holding.sequence += 1;
-        self.sequence.insert(SEQUENCE_NAME, &self.holding.sequence.to_le_bytes())?;
-        self.db.flush().map(drop)
-    }
 }
 
 impl Place {
@@ -125,10 +95,10 @@ impl Place {
         }
         // From here on the log changes.
         mark::clear(&self.directory).map_err(fail)?;
-        let mut result = self.open();
+        let mut result = self.open_whole();
         if matches!(result, Err(StoreError::NoRoom { .. })) && space.release_reserve() {
             tracing::warn!("no room to open the store; the reserve is given up for it");
-            result = self.open();
+            result = self.open_whole();
         }
         let settled = match result {
             Ok(_) => copies::keep(&self.directory),
@@ -144,6 +114,44 @@ impl Place {
             }
             other => other,
         })
+    }
+
+    /// Opens what lies there, and takes from the tail what the engine lacks.
+    fn open_whole(&self) -> Result<Opened, StoreError> {
+        let mut opened = self.open()?;
+        match self.take_tail(&mut opened) {
+            Ok(0) => {}
+            Ok(taken) => tracing::info!(
+                writes = taken,
+                "the disk was late when the process died; its last writes were found beside the log"
+            ),
+            Err(detail) => {
+                let _ = contained(|| drop(opened));
+                return Err(self.words_error(detail));
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Returns when what the tail holds behind the engine is on the disk, and how much that was.
+    /// The tail stays as it is.
+    fn take_tail(&self, opened: &mut Opened) -> Result<u64, String> {
+        let Through { identity, number: before } = opened.through;
+        let mut group = Group::default();
+        for (number, batch) in tail::read(&self.directory, identity, before) {
+            group.add(number, Some(&batch));
+            if group.is_large() {
+                std::mem::take(&mut group).apply(opened)?;
+            }
+        }
+        group.apply(opened)?;
+        let taken = opened.through.number - before;
+        if taken > 0 {
+            attempt(|| opened.flush())?;
+            opened.disk.sync().map_err(|error| error.to_string())?;
+            opened.ledger.promise(opened.holding, true).map_err(|error| error.to_string())?;
+        }
+        Ok(taken)
     }
 
     /// Opens what lies there.
@@ -193,11 +201,18 @@ impl Place {
         let sequence = db.open_tree(SEQUENCE_NAME).map_err(engine)?;
         let holding = held(&trees, &sequence).map_err(engine)?;
         self.check_ledger(&holding)?;
+        let through = if let Some(through) = Through::read(&sequence).map_err(engine)? {
+            through
+        } else {
+            let through = Through { identity: new_identity().map_err(fail)?, number: 0 };
+            through.write(&sequence).map_err(engine)?;
+            through
+        };
         db.flush().map_err(engine)?;
         disk.sync().map_err(fail)?;
         let ledger = Ledger::begin(&self.directory, holding).map_err(fail)?;
         let trees = trees.try_into().map_err(|_| self.damaged("trees are missing".to_owned()))?;
-        Ok(Opened { db: db.clone(), trees, sequence, disk, ledger, holding })
+        Ok(Opened { db: db.clone(), trees, sequence, disk, ledger, holding, through })
     }
 
     /// Refuses a store that holds less than it did.
@@ -372,7 +387,6 @@ impl Place {
     }
 }
 
-/// How far into the log the newest of these snapshots reaches; it stands in the name.
 /// A first start that was killed between sled's two writes leaves parameters without their checksum,
 /// which sled takes for damage for ever. They hold no data, and sled writes them again. Only for a
 /// store that no start has finished making.
@@ -388,12 +402,21 @@ fn remove_torn_parameters(directory: &Path) -> io::Result<()> {
     if is_whole { Ok(()) } else { fs::remove_file(path) }
 }
 
+/// How far into the log the newest of these snapshots reaches; it stands in the name.
 fn newest(snapshots: &[PathBuf]) -> Option<u64> {
     snapshots
         .iter()
         .filter_map(|path| path.file_name()?.to_str()?.strip_prefix(SNAPSHOT_PREFIX))
         .filter_map(|position| u64::from_str_radix(position, 16).ok())
         .max()
+}
+
+/// Tells this store from any other.
+fn new_identity() -> io::Result<tail::Identity> {
+    let mut identity = tail::Identity::default();
+    aws_lc_rs::rand::fill(&mut identity)
+        .map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    Ok(identity)
 }
 
 enum EngineError {
@@ -418,71 +441,13 @@ fn is_lock_error(error: &sled::Error) -> bool {
     matches!(error, sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
 }
 
-fn directory_error(directory: &Path, error: io::Error) -> StoreError {
+pub(super) fn directory_error(directory: &Path, error: io::Error) -> StoreError {
     if is_no_room(&error) {
         let free_bytes = free_bytes(directory).unwrap_or(0);
         let needed_bytes = super::space::RESERVE_BYTES;
         return StoreError::NoRoom { directory: directory.to_owned(), free_bytes, needed_bytes };
     }
     StoreError::Directory { directory: directory.to_owned(), cause: Arc::new(error) }
-}
-
-/// Whether the format file is there and says the known format.
-fn check_format_file(directory: &Path) -> Result<bool, StoreError> {
-    let text = match fs::read(directory.join(FORMAT_NAME)) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        // An empty directory, or one whose first start died; the record decides.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(directory_error(directory, error)),
-    };
-    let found = text.trim_end();
-    match found.strip_prefix(FORMAT_WORDS).and_then(|number| number.parse().ok()) {
-        Some(FORMAT) => Ok(true),
-        number => {
-            let found = number.map_or_else(
-                || format!("`{}`", found.chars().take(40).collect::<String>().escape_debug()),
-                |number: u32| number.to_string(),
-            );
-            let directory = directory.to_owned();
-            Err(StoreError::UnknownFormat { directory, found, known: FORMAT })
-        }
-    }
-}
-
-fn write_format_file(directory: &Path) -> io::Result<()> {
-    let path = directory.join(FORMAT_NAME);
-    if path.exists() {
-        return Ok(());
-    }
-    replace(directory, FORMAT_NAME, format!("{FORMAT_WORDS}{FORMAT}\n").as_bytes())
-}
-
-/// Counts what is in the trees.
-fn held(trees: &[sled::Tree], sequence: &sled::Tree) -> sled::Result<Holding> {
-    let mut holding = Holding::default();
-    for (tree, rows) in KEPT.into_iter().zip(&mut holding.rows) {
-        for row in trees.get(tree as usize).into_iter().flat_map(sled::Tree::iter) {
-            row?;
-            *rows += 1;
-        }
-    }
-    if let Some(number) = sequence.get(SEQUENCE_NAME)? {
-        let number = number.as_ref().try_into();
-        holding.sequence = number.map_or(0, u64::from_le_bytes);
-    }
-    Ok(holding)
-}
-
-fn format_record() -> [u8; 5] {
-    let [a, b, c, d] = FORMAT.to_le_bytes();
-    [FORMAT_RECORD_VERSION, a, b, c, d]
-}
-
-fn read_format_record(record: &[u8]) -> Option<u32> {
-    match record {
-        &[FORMAT_RECORD_VERSION, a, b, c, d] => Some(u32::from_le_bytes([a, b, c, d])),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -505,12 +470,5 @@ mod tests {
         let message = contained(|| [1, 2][index]).unwrap_err();
         assert!(message.contains("index out of bounds"), "{message}");
         assert_eq!(contained(|| 3), Ok(3));
-    }
-
-    #[test]
-    fn the_format_record_is_read_as_it_is_written() {
-        assert_eq!(read_format_record(&format_record()), Some(FORMAT));
-        assert_eq!(read_format_record(&[2, 1, 0, 0, 0]), None);
-        assert_eq!(read_format_record(&[]), None);
     }
 }

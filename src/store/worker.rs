@@ -1,27 +1,24 @@
 //! The store's thread: takes all that waits, applies it as one group, flushes, answers.
 
-use std::collections::HashMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::ledger::KEPT;
-use super::opening::{Opened, Place, contained};
-use super::pace::Pace;
-use super::queue::{Command, Got, Load, Scanned, Shared, Written};
+use super::command::{Command, Got, Load, Scanned, Written};
+use super::group::{Group, attempt};
+use super::opened::Opened;
+use super::opening::{Place, contained};
+use super::queue::{Done, Shared};
 use super::space::Space;
-use super::{Batch, StoreError, StoreOptions, StoreState, Tree};
+use super::tail::{self, Tail};
+use super::{StoreError, StoreOptions, StoreState, Tree};
 use crate::rt::OneshotSender;
 
 /// How often a read-only store looks whether its trouble is over, and a writing one whether
 /// there is still room.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-
-/// Changes applied to the engine in one go at most; bounds how long a reader behind them waits.
-const GROUP_CHANGES_MAX: usize = 4096;
-const GROUP_BYTES_MAX: usize = 4 << 20;
 
 /// Opens the store and starts its thread. Returns when it is open.
 pub(super) fn start(
@@ -36,15 +33,28 @@ pub(super) fn start(
         .spawn(move || {
             // Callers must not wait for a thread that is gone, however it went.
             let closing = CloseOnDrop(&shared);
-            let worker = match Worker::open(&directory, &options, closing.0) {
-                Ok(worker) => worker,
+            let (mut worker, tail) = match Worker::open(&directory, &options, closing.0) {
+                Ok(opened) => opened,
                 Err(error) => {
                     let _ = opened.send(Err(error.clone()));
                     return Err(error);
                 }
             };
-            let _ = opened.send(Ok(()));
-            worker.run()
+            thread::scope(|scope| {
+                let finishing = FinishOnDrop(&shared);
+                let spawned = thread::Builder::new()
+                    .name("ringway-tail".to_owned())
+                    .spawn_scoped(scope, || tail::run(&shared, tail));
+                if let Err(error) = spawned {
+                    let error = StoreError::Thread(Arc::new(error));
+                    let _ = opened.send(Err(error.clone()));
+                    return Err(error);
+                }
+                let _ = opened.send(Ok(()));
+                let result = worker.run();
+                drop(finishing);
+                result
+            })
         })
         .map_err(|error| StoreError::Thread(Arc::new(error)))?;
     is_open.recv().unwrap_or(Err(StoreError::Stopped))?;
@@ -57,7 +67,16 @@ impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
         // Dropping the commands tells those who wait for them.
-        self.0.take(&mut Vec::new(), Load::default(), &mut None, None);
+        self.0.take(&mut Vec::new(), Done::default(), &mut None, None);
+    }
+}
+
+/// Ends the thread of the tail, which holds nothing that the next opening of the store may touch.
+struct FinishOnDrop<'a>(&'a Shared);
+
+impl Drop for FinishOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.finish();
     }
 }
 
@@ -78,15 +97,16 @@ struct Worker<'a> {
     /// None while the engine could not be reopened.
     opened: Option<Opened>,
     group: Group,
-    /// Who waits for the group to be on disk.
-    waiters: Vec<OneshotSender<Written>>,
-    /// Accepted writes nobody waits for, until they are on disk: repeated if the engine breaks.
-    kept: Vec<Batch>,
+    /// Who waits for the group to be on disk, and for which write.
+    waiters: Vec<(u64, OneshotSender<Written>)>,
+    /// Number of the last write that was taken from the queue.
+    taken: u64,
+    /// Accepted writes nobody waits for that are not on disk: the queue keeps them, and they are
+    /// repeated if the engine breaks.
     kept_load: Load,
     /// What is finished and not yet told to the queue.
-    done: Load,
+    done: Done,
     flush_at: Option<Instant>,
-    pace: Pace,
     check_at: Instant,
     /// Written since the last look at the room left.
     unchecked_bytes: usize,
@@ -98,10 +118,13 @@ impl<'a> Worker<'a> {
         directory: &Path,
         options: &StoreOptions,
         shared: &'a Shared,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<(Self, Tail), StoreError> {
         let place = Place::claim(directory, options.cache_bytes)?;
         let mut space = Space::new(&place.directory, options.free_bytes_min);
         let opened = place.open_first(&mut space)?;
+        let through = opened.through;
+        shared.begin_behind(through.number);
+        let tail = Tail::begin(&place.directory, through.identity);
         let mut worker = Self {
             shared,
             place,
@@ -109,42 +132,39 @@ impl<'a> Worker<'a> {
             opened: Some(opened),
             group: Group::default(),
             waiters: Vec::new(),
-            kept: Vec::new(),
+            taken: through.number,
             kept_load: Load::default(),
-            done: Load::default(),
+            done: Done { through: through.number, ..Done::default() },
             flush_at: None,
-            pace: Pace::new(Duration::from_millis(options.flush_ms)),
             check_at: Instant::now(),
             unchecked_bytes: 0,
             trouble: None,
         };
         worker.check();
-        Ok(worker)
+        Ok((worker, tail))
     }
 
-    fn run(mut self) -> Result<(), StoreError> {
+    fn run(&mut self) -> Result<(), StoreError> {
         let mut commands = Vec::new();
         loop {
             let retry_at = self.trouble.map(|_| self.check_at);
-            let done = std::mem::take(&mut self.done);
+            let done = self.done;
+            self.done.load = Load::default();
             let closed = self.shared.take(&mut commands, done, &mut self.flush_at, retry_at);
             if Instant::now() >= self.check_at || self.space.is_used_up(self.unchecked_bytes) {
                 self.check();
             }
-            let begun = Instant::now();
             for command in commands.drain(..) {
                 self.obey(command);
             }
             let now = Instant::now();
-            if self.flush_at.is_none() && !self.kept.is_empty() && !self.is_broken() {
+            if self.flush_at.is_none() && self.keeps_some() && !self.is_broken() {
                 self.flush_at = Some(now + self.shared.interval());
             }
             let due =
                 self.flush_at.is_some_and(|at| at <= now) || self.shared.is_pressed(self.kept_load);
             if !self.waiters.is_empty() || due || closed {
                 self.commit();
-                self.pace.note(begun.elapsed());
-                self.shared.set_interval(self.pace.interval());
             } else {
                 self.apply();
             }
@@ -152,6 +172,10 @@ impl<'a> Worker<'a> {
                 return self.finish();
             }
         }
+    }
+
+    fn keeps_some(&self) -> bool {
+        self.kept_load.count > 0
     }
 
     fn is_broken(&self) -> bool {
@@ -162,28 +186,30 @@ impl<'a> Worker<'a> {
         let load = command.load();
         match command {
             Command::Write { batch, reply } => {
-                self.done.add(load);
+                self.done.load.add(load);
+                self.taken += 1;
                 if self.is_broken() {
+                    self.shared.withdraw(self.taken);
                     let _ = reply.send(self.shared.writable());
                     return;
                 }
-                self.group.add(&batch);
-                self.waiters.push(reply);
+                self.group.add(self.taken, Some(&batch));
+                self.waiters.push((self.taken, reply));
             }
             Command::Behind(batch) => {
+                self.taken += 1;
                 if !self.is_broken() {
-                    self.group.add(&batch);
+                    self.group.add(self.taken, Some(&batch));
                 }
-                self.kept.push(batch);
                 self.kept_load.add(load);
             }
             Command::Get { tree, key, reply } => {
-                self.done.add(load);
+                self.done.load.add(load);
                 self.apply();
                 let _ = reply.send(self.get(tree, &key));
             }
             Command::Scan { tree, after, limit, reply } => {
-                self.done.add(load);
+                self.done.load.add(load);
                 self.apply();
                 let _ = reply.send(self.scan(tree, after, limit));
             }
@@ -195,11 +221,8 @@ impl<'a> Worker<'a> {
 
     /// Hands the group to the engine. Not on disk yet.
     fn apply(&mut self) {
-        if self.group.is_empty() {
-            return;
-        }
         let group = std::mem::take(&mut self.group);
-        self.unchecked_bytes = self.unchecked_bytes.saturating_add(group.bytes);
+        self.unchecked_bytes = self.unchecked_bytes.saturating_add(group.bytes());
         let Some(opened) = &mut self.opened else { return };
         if let Err(reason) = group.apply(opened) {
             self.break_down(&reason);
@@ -213,7 +236,7 @@ impl<'a> Worker<'a> {
         if self.is_broken() {
             return;
         }
-        if self.kept.is_empty() && self.waiters.is_empty() {
+        if !self.keeps_some() && self.waiters.is_empty() {
             return;
         }
         let is_durable = !self.waiters.is_empty();
@@ -233,6 +256,8 @@ impl<'a> Worker<'a> {
     }
 
     fn flush(&mut self) -> Result<(), String> {
+        #[cfg(test)]
+        super::tests::stall(&self.place.directory);
         let Some(opened) = &mut self.opened else { return Err("it is not open".to_owned()) };
         attempt(|| opened.flush())?;
         let is_durable = !self.waiters.is_empty();
@@ -244,11 +269,11 @@ impl<'a> Worker<'a> {
 
     /// Everything is where it was promised to be.
     fn settle(&mut self) {
-        for waiter in self.waiters.drain(..) {
+        for (_, waiter) in self.waiters.drain(..) {
             let _ = waiter.send(Ok(()));
         }
-        self.kept.clear();
-        self.done.add(std::mem::take(&mut self.kept_load));
+        self.done.through = self.taken;
+        self.done.load.add(std::mem::take(&mut self.kept_load));
     }
 
     /// Turns read-only after a failed write.
@@ -265,7 +290,8 @@ impl<'a> Worker<'a> {
         self.group = Group::default();
         self.flush_at = None;
         self.check_at = Instant::now() + CHECK_EVERY;
-        for waiter in self.waiters.drain(..) {
+        for (number, waiter) in self.waiters.drain(..) {
+            self.shared.withdraw(number);
             let _ = waiter.send(Err(StoreError::ReadOnly { reason: Arc::clone(&reason) }));
         }
         // At once, with the room of the reserve: reads of an engine that failed can fail too.
@@ -321,15 +347,14 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Gives the engine once more what was accepted before it failed.
+    /// Gives the engine once more what was accepted before it failed, and it does not have.
     fn repeat(&mut self) -> Result<(), String> {
         let Some(opened) = &mut self.opened else { return Err("it is not open".to_owned()) };
         let mut group = Group::default();
-        for batch in &self.kept {
-            group.add(batch);
+        for (number, batch) in self.shared.uncommitted(opened.through.number, self.taken) {
+            group.add(number, batch.as_deref());
             if group.is_large() {
-                let full = std::mem::take(&mut group);
-                full.apply(opened)?;
+                std::mem::take(&mut group).apply(opened)?;
             }
         }
         group.apply(opened)
@@ -358,12 +383,13 @@ impl<'a> Worker<'a> {
     }
 
     /// Closes the files. Fails where accepted writes are lost by that.
-    fn finish(mut self) -> Result<(), StoreError> {
+    fn finish(&mut self) -> Result<(), StoreError> {
         if self.is_broken() {
             // The last chance of what is kept.
             self.check();
         }
-        let lost = !self.kept.is_empty();
+        let lost = self.keeps_some();
+        self.shared.settle(self.done);
         let opened = self.opened.take();
         let was_open = opened.is_some();
         let closed = contained(|| drop(opened));
@@ -375,82 +401,9 @@ impl<'a> Worker<'a> {
             tracing::warn!(%error, "the store is closed without a note of its length");
         }
         if lost {
-            tracing::error!(batches = self.kept.len(), "writes are lost");
+            tracing::error!(batches = self.kept_load.count, "accepted writes are not on disk");
             self.shared.writable()?;
         }
         Ok(())
-    }
-}
-
-/// Runs one step of the engine; its errors and panics become a reason.
-fn attempt<T>(step: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
-    contained(step)?.map_err(|error| error.to_string())
-}
-
-/// Changes of many batches, merged into one for each tree. The last change of a key holds.
-#[derive(Default)]
-struct Group {
-    trees: [sled::Batch; Tree::ALL.len()],
-    touched: [bool; Tree::ALL.len()],
-    /// Rows of the trees that are counted, and whether they are there afterwards.
-    counted: [HashMap<Box<[u8]>, bool>; KEPT.len()],
-    changes: usize,
-    bytes: usize,
-}
-
-impl Group {
-    fn add(&mut self, batch: &Batch) {
-        for change in batch.changes() {
-            let tree = &mut self.trees[change.tree as usize];
-            match change.value {
-                Some(value) => tree.insert(change.key, value),
-                None => tree.remove(change.key),
-            }
-            self.touched[change.tree as usize] = true;
-            if let Some(place) = KEPT.iter().position(|kept| *kept == change.tree) {
-                self.counted[place].insert(change.key.into(), change.value.is_some());
-            }
-        }
-        self.changes += batch.len();
-        self.bytes += batch.bytes();
-    }
-
-    fn is_empty(&self) -> bool {
-        self.changes == 0
-    }
-
-    fn is_large(&self) -> bool {
-        self.changes >= GROUP_CHANGES_MAX || self.bytes >= GROUP_BYTES_MAX
-    }
-
-    fn apply(self, opened: &mut Opened) -> Result<(), String> {
-        let rows = attempt(|| self.rows_after(opened))?;
-        opened.ledger.lower(rows).map_err(|error| error.to_string())?;
-        attempt(|| {
-            for ((tree, batch), touched) in Tree::ALL.into_iter().zip(self.trees).zip(self.touched)
-            {
-                if touched {
-                    opened.tree(tree).apply_batch(batch)?;
-                }
-            }
-            Ok(())
-        })?;
-        opened.holding.rows = rows;
-        Ok(())
-    }
-
-    /// How many rows the counted trees will have.
-    fn rows_after(&self, opened: &Opened) -> sled::Result<[u64; KEPT.len()]> {
-        let mut rows = opened.holding.rows;
-        for ((tree, counted), rows) in KEPT.into_iter().zip(&self.counted).zip(&mut rows) {
-            for (key, is_there) in counted {
-                match (opened.tree(tree).contains_key(key)?, *is_there) {
-                    (false, true) => *rows += 1,
-                    (true, false) => *rows = rows.saturating_sub(1),
-                    _ => {}
-                }
-            }
-        }
-        Ok(rows)
     }
 }

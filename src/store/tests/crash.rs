@@ -82,13 +82,13 @@ fn now_ms() -> u64 {
 }
 
 /// A child process, its lines after "open".
-struct Running {
+pub(super) struct Running {
     process: Child,
-    lines: std::io::Lines<BufReader<ChildStdout>>,
+    pub(super) lines: std::io::Lines<BufReader<ChildStdout>>,
 }
 
 impl Running {
-    fn start(role: &str, directory: &Path) -> Self {
+    pub(super) fn start(role: &str, directory: &Path) -> Self {
         let mut process = Self::spawn(role, directory);
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         while lines.next().expect("the child opens the store").unwrap() != "open" {}
@@ -106,7 +106,7 @@ impl Running {
     }
 
     /// SIGKILL, and what it had still said.
-    fn kill(mut self) -> Vec<u64> {
+    pub(super) fn kill(mut self) -> Vec<u64> {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         self.lines.map_while(Result::ok).filter_map(|line| line.parse().ok()).collect()
@@ -274,33 +274,6 @@ fn a_first_start_that_was_killed_while_it_wrote_its_parameters_can_be_repeated()
     fs::write(made.path().join("conf"), &whole[..whole.len() - 4]).unwrap();
     assert!(Store::open(made.path(), options()).is_err());
     assert_eq!(fs::read(made.path().join("conf")).unwrap(), &whole[..whole.len() - 4]);
-}
-
-/// Prints what a write costs that somebody waits for.
-#[test]
-#[ignore = "measures"]
-fn durable_writes_per_second() {
-    for writers in [1u32, 64] {
-        let directory = tempfile::tempdir().unwrap();
-        let store = open(directory.path());
-        let start = Instant::now();
-        thread::scope(|scope| {
-            for writer in 0..writers {
-                let store = &store;
-                scope.spawn(move || {
-                    for number in 0..1000u32 {
-                        let key = hashed_key(&[&writer.to_le_bytes(), &number.to_le_bytes()]);
-                        store.write_blocking(put(Tree::Keys, &key, &[0; 200])).unwrap();
-                    }
-                });
-            }
-        });
-        let each = start.elapsed() / 1000;
-        eprintln!("{writers} writers: {each:?} a write, {} ms flush", options().flush_ms);
-        let start = Instant::now();
-        store.stop().unwrap();
-        eprintln!("stopped in {:?}", start.elapsed());
-    }
 }
 
 /// A directory whose store was written and not closed, and how many of its rows were promised.

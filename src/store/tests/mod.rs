@@ -2,6 +2,8 @@
 
 mod crash;
 mod room;
+mod speed;
+mod tail;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,6 +59,15 @@ fn options() -> StoreOptions {
 fn open(directory: &Path) -> Store {
     Store::open(directory, options()).unwrap()
 }
+
+/// Holds the engine's flush like a disk that stalls, as long as there is a file of this name.
+pub(super) fn stall(directory: &Path) {
+    while directory.join(STALLED_NAME).exists() {
+        thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+const STALLED_NAME: &str = "stalled";
 
 fn put(tree: Tree, key: &[u8], value: &[u8]) -> Batch {
     let mut batch = Batch::new();
