@@ -4,7 +4,7 @@ use crate::api::Api;
 use crate::load::{self, Measured, Plan};
 use crate::process::Server;
 use crate::request::{BOTH, EVENT_STREAM, Target, initialize, rpc};
-use crate::setup::{Bare, Ringway, Setup};
+use crate::setup::{Bare, Governance, Offer, Ringway, Setup};
 use crate::streams::{Delivery, Streams};
 use std::io;
 use std::time::Duration;
@@ -59,6 +59,14 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "tools_call_rest_sse", body: echo, shape: Shape::HopAsStream },
     Case { name: "initialize", body: initialize, shape: Shape::Open },
 ];
+/// A list of as many tools as one application may see; compared with the bare server sending the
+/// same bytes, as `tools_list_50` is.
+pub(crate) const LIST_5000: Case =
+    Case { name: "tools_list_5000", body: || rpc("tools/list", "{}"), shape: Shape::List };
+/// A call under policies, limits and audit, compared with one under none of them.
+pub(crate) const GOVERNANCE: &str = "governance_cost";
+pub(crate) const GOVERNANCE_HEADER: &str = "# case\treq_per_s\tp50_us\tp99_us\tratio\tcpu_us\t\
+    ungoverned_per_s\tungoverned_cpu_us\tcpu_ratio\tload_share";
 pub(crate) const IDLE: &str = "idle_stream_bytes";
 pub(crate) const FANOUT: &str = "fanout_10000";
 
@@ -109,6 +117,34 @@ pub(crate) fn requests(
     Ok(line(case.name, &ours, &theirs))
 }
 
+/// What policies, limits and audit cost a call of an HTTP API: two Ringways on the same core, with
+/// and without them, in turn.
+pub(crate) fn governance(setup: &Setup, options: &Options, api: &mut Api) -> io::Result<String> {
+    let start = |name: &str, governance| setup.start_ringway(name, Offer { listed: 1, governance });
+    let (governed, free) = (start("governed", Governance::Full)?, start("free", Governance::Off)?);
+    let body = echo();
+    let mut measure = |ringway: &Ringway| {
+        let plan = Plan {
+            target: &ringway.calls,
+            body: &body,
+            accept: BOTH,
+            sessions: options.sessions,
+            event_stream: false,
+            connections: options.connections,
+            warm_up: Duration::from_millis(300),
+            duration: Duration::from_secs_f64(options.seconds),
+            requests_max: u64::MAX,
+        };
+        load::run(&plan, &ringway.server, api)
+    };
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..options.rounds {
+        ours.push(measure(&governed)?);
+        theirs.push(measure(&free)?);
+    }
+    Ok(line(GOVERNANCE, &ours, &theirs))
+}
+
 fn line(name: &str, ours: &[Measured], theirs: &[Measured]) -> String {
     let of = |rounds: &[Measured], what: fn(&Measured) -> f64| median(rounds.iter().map(what));
     let pairs = || ours.iter().zip(theirs);
@@ -128,7 +164,7 @@ fn line(name: &str, ours: &[Measured], theirs: &[Measured]) -> String {
 
 /// What a standing stream and its session cost while nothing happens, in a fresh process.
 pub(crate) fn idle(setup: &Setup, options: &Options) -> io::Result<String> {
-    let ringway = setup.start_ringway(IDLE)?;
+    let ringway = setup.start_ringway(IDLE, Offer::FIFTY)?;
     let count = options.streams;
     let mut streams = Streams::open(&ringway.calls, &ringway.server, count, true)?;
     let used = streams.idle(&ringway.server, IDLE_SECONDS)?;
@@ -150,7 +186,7 @@ pub(crate) fn fanout(setup: &Setup, options: &Options) -> io::Result<String> {
         (0..FANOUT_ROUNDS).map(|_| streams.deliver(server, notify)).collect::<io::Result<Vec<_>>>()
     };
     let ours = {
-        let ringway = setup.start_ringway(FANOUT)?;
+        let ringway = setup.start_ringway(FANOUT, Offer::FIFTY)?;
         let mut streams = Streams::open(&ringway.calls, &ringway.server, count, true)?;
         rounds(&mut streams, &ringway.server, &|| ringway.notify())?
     };
@@ -172,7 +208,7 @@ pub(crate) fn fanout(setup: &Setup, options: &Options) -> io::Result<String> {
     ))
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     match values.len() {

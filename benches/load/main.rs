@@ -8,6 +8,7 @@
 
 mod api;
 mod cases;
+mod catalog;
 mod histogram;
 mod load;
 mod process;
@@ -18,9 +19,9 @@ mod setup;
 mod streams;
 
 use api::Api;
-use cases::{CASES, FANOUT, IDLE, Options};
+use cases::{CASES, FANOUT, GOVERNANCE, IDLE, LIST_5000, Options};
 use clap::Parser;
-use setup::Setup;
+use setup::{Governance, Offer, Setup};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -73,7 +74,11 @@ fn main() -> ExitCode {
         streams: arguments.streams.clamp(1, 50_000),
         sessions: !arguments.sessionless,
     };
-    let known: Vec<&str> = CASES.iter().map(|case| case.name).chain([IDLE, FANOUT]).collect();
+    let known: Vec<&str> = CASES
+        .iter()
+        .map(|case| case.name)
+        .chain([LIST_5000.name, GOVERNANCE, IDLE, FANOUT, catalog::COMPILE, catalog::CHANGE])
+        .collect();
     if let Some(unknown) = arguments.cases.iter().find(|name| !known.contains(&name.as_str())) {
         eprintln!("there is no case `{unknown}`; there are: {}", known.join(" "));
         return ExitCode::from(2);
@@ -114,12 +119,29 @@ fn run(
         }
     };
     if CASES.iter().any(|case| wanted(case.name)) {
-        let ringway = setup.start_ringway("requests")?;
+        let ringway = setup.start_ringway("requests", Offer::FIFTY)?;
         let bare = setup.start_bare("bare-requests", &ringway.tool_list()?)?;
         println!("{}", cases::REQUEST_HEADER);
         for case in CASES.iter().filter(|case| wanted(case.name)) {
             let line = cases::requests(case, options, (&ringway, &bare), &mut api);
             report(case.name, line);
+        }
+    }
+    if wanted(LIST_5000.name) {
+        let offer = Offer { listed: 5000, governance: Governance::Shipped };
+        let ringway = setup.start_ringway(LIST_5000.name, offer)?;
+        let bare = setup.start_bare("bare-list", &ringway.tool_list()?)?;
+        println!("{}", cases::REQUEST_HEADER);
+        report(LIST_5000.name, cases::requests(&LIST_5000, options, (&ringway, &bare), &mut api));
+    }
+    if wanted(GOVERNANCE) {
+        println!("{}", cases::GOVERNANCE_HEADER);
+        report(GOVERNANCE, cases::governance(&setup, options, &mut api));
+    }
+    if wanted(catalog::COMPILE) || wanted(catalog::CHANGE) {
+        println!("{}", catalog::HEADER);
+        for name in [catalog::COMPILE, catalog::CHANGE].into_iter().filter(|name| wanted(name)) {
+            report(name, catalog::measure(name, options.rounds));
         }
     }
     if wanted(IDLE) {

@@ -12,12 +12,34 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-const TENANT: &str = "bench";
+pub(crate) const TENANT: &str = "bench";
 /// Sees the tools that are called: `echo` and the appliance's own.
 pub(crate) const CALLS: &str = "calls";
-/// Sees fifty tools and no more.
+/// Sees the listed tools and no more.
 pub(crate) const LISTS: &str = "lists";
-pub(crate) const LISTED_TOOLS: usize = 50;
+
+/// What a Ringway offers and how it is governed.
+#[derive(Clone, Copy)]
+pub(crate) struct Offer {
+    /// Tools of the client application [`LISTS`].
+    pub(crate) listed: usize,
+    pub(crate) governance: Governance,
+}
+
+/// What stands between a call and its tool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Governance {
+    /// What a fresh installation has: the audit.
+    Shipped,
+    /// Neither policy nor limits nor audit.
+    Off,
+    /// Policies of client application and assignment, limits of every level, and the audit.
+    Full,
+}
+
+impl Offer {
+    pub(crate) const FIFTY: Self = Self { listed: 50, governance: Governance::Shipped };
+}
 
 pub(crate) struct Setup {
     pub(crate) binary: PathBuf,
@@ -32,6 +54,7 @@ pub(crate) struct Ringway {
     pub(crate) server: Server,
     pub(crate) calls: Target,
     pub(crate) lists: Target,
+    listed: usize,
     admin: PathBuf,
 }
 
@@ -43,15 +66,15 @@ pub(crate) struct Bare {
 }
 
 impl Setup {
-    pub(crate) fn start_ringway(&self, name: &str) -> io::Result<Ringway> {
+    pub(crate) fn start_ringway(&self, name: &str, offer: Offer) -> io::Result<Ringway> {
         let folder = self.folder.path().join(name);
         let data = folder.join("data");
         fs::create_dir_all(&data)?;
         let catalog = folder.join("catalog.toml");
-        fs::write(&catalog, catalog_text(self.api))?;
+        fs::write(&catalog, catalog_text(self.api, offer))?;
         let address = free_address()?;
         let settings = folder.join("ringway.toml");
-        fs::write(&settings, settings_text(address, &data, &catalog))?;
+        fs::write(&settings, settings_text(address, &data, &catalog, offer.governance))?;
         let data_variable = ("RINGWAY_RUNTIME__DATA_DIRECTORY", data.as_os_str());
         let server = Server::start(
             self.server_cpu,
@@ -68,6 +91,7 @@ impl Setup {
         Ok(Ringway {
             calls: target(CALLS)?,
             lists: target(LISTS)?,
+            listed: offer.listed,
             server,
             admin: data.join("admin.sock"),
         })
@@ -121,8 +145,8 @@ impl Ringway {
         let request = Request::post(&self.lists, BOTH, session.as_deref(), &body);
         let answer: serde_json::Value = serde_json::from_slice(exchange.ask(&request)?.body())?;
         let listed = answer["result"]["tools"].as_array().map_or(0, Vec::len);
-        if listed != LISTED_TOOLS {
-            return Err(io::Error::other(format!("{listed} tools, not {LISTED_TOOLS}: {answer}")));
+        if listed != self.listed {
+            return Err(io::Error::other(format!("{listed} tools, not {}", self.listed)));
         }
         Ok(answer["result"].to_string().into_bytes())
     }
@@ -152,8 +176,14 @@ impl Bare {
     }
 }
 
-fn settings_text(address: SocketAddr, data: &Path, catalog: &Path) -> String {
+fn settings_text(
+    address: SocketAddr,
+    data: &Path,
+    catalog: &Path,
+    governance: Governance,
+) -> String {
     let (data, catalog) = (data.display(), catalog.display());
+    let audit = governance != Governance::Off;
     format!(
         r#"[listen]
 runtime = "{address}"
@@ -166,13 +196,17 @@ catalog = ["{catalog}"]
 [runtime.mcp.session]
 per_tenant_max = 1000000
 
+[audit]
+enabled = {audit}
+
 [telemetry]
 filter = "warn"
 "#
     )
 }
 
-fn catalog_text(api: SocketAddr) -> String {
+fn catalog_text(api: SocketAddr, offer: Offer) -> String {
+    let is_governed = offer.governance == Governance::Full;
     let mut text = format!(
         r#"[[tenant]]
 id = "{TENANT}"
@@ -183,8 +217,14 @@ id = "api"
 base_url = "http://{api}"
 "#
     );
-    for (client, toolsets) in [(CALLS, &["echo", "appliance"][..]), (LISTS, &["fifty"][..])] {
+    if is_governed {
+        text = text.replacen("id =", "limits = { requests = { count = 900000000 } }\nid =", 1);
+    }
+    for (client, toolsets) in [(CALLS, &["echo", "appliance"][..]), (LISTS, &["listed"][..])] {
         text += &format!("\n[[client_application]]\ntenant = \"{TENANT}\"\nid = \"{client}\"\n");
+        if is_governed {
+            text += CLIENT_GOVERNANCE;
+        }
         for toolset in toolsets {
             let kind = if *toolset == "appliance" {
                 "kind = \"builtin\""
@@ -196,17 +236,38 @@ base_url = "http://{api}"
                 \n[[assignment]]\ntenant = \"{TENANT}\"\nclient_application = \"{client}\"\n\
                 toolset = \"{toolset}\"\nenabled = true\n"
             );
+            if is_governed {
+                text += ASSIGNMENT_GOVERNANCE;
+            }
         }
     }
     text += &tool("echo", "echo", "Sends a message to the API and returns what it says.");
-    for number in 0..LISTED_TOOLS {
+    if is_governed {
+        text += "limit = { count = 900000000 }\n";
+    }
+    for number in 0..offer.listed {
         let about = format!("Tool number {number}: looks something up and returns it.");
-        text += &tool("fifty", &format!("tool_{number:02}"), &about);
+        text += &tool("listed", &format!("tool_{number:02}"), &about);
     }
     text
 }
 
-fn tool(toolset: &str, name: &str, description: &str) -> String {
+/// Limits nobody reaches and rules that all have to be looked at.
+const CLIENT_GOVERNANCE: &str = r#"
+limits = { requests = { count = 900000000 }, mutations = { count = 900000000 }, tool_calls = { count = 900000000 } }
+caller_limits = { requests = { count = 900000000 }, mutations = { count = 900000000 }, tool_calls = { count = 900000000 } }
+policy = { rules = [
+    { effect = "deny", tools = ["*delete*"] },
+    { effect = "deny", side_effects = ["destructive"] },
+    { effect = "allow", required_trust = "low", windows = [{ from = "00:00", to = "12:00" }, { from = "12:00", to = "00:00" }] },
+] }
+"#;
+const ASSIGNMENT_GOVERNANCE: &str = r#"
+policy = { rules = [{ effect = "deny", tools = ["nothing/*"] }, { effect = "allow" }] }
+"#;
+
+/// One tool of a toolset as a catalog file has it.
+pub(crate) fn tool(toolset: &str, name: &str, description: &str) -> String {
     format!(
         r#"
 [[tool]]

@@ -1,0 +1,94 @@
+//! What a change of the catalog costs, off the cores: a whole compilation, and one tool of many.
+
+use crate::cases::median;
+use crate::setup::{TENANT, tool};
+use ringway::catalog::{Entities, Snapshot, files};
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+pub(crate) const COMPILE: &str = "snapshot_compile_5000";
+pub(crate) const CHANGE: &str = "snapshot_change_one";
+pub(crate) const HEADER: &str = "# case\ttools\tclient_applications\tms";
+
+const TOOLS: usize = 5000;
+const TOOLSETS: usize = 100;
+const CLIENTS: usize = 50;
+
+/// The median time of a compilation, or of one that only has one tool changed.
+pub(crate) fn measure(name: &str, rounds: usize) -> io::Result<String> {
+    let before = entities("before")?;
+    let first = compiled(Snapshot::compile(&before, 1))?;
+    let mut times = Vec::new();
+    for round in 0..rounds {
+        let milliseconds = if name == COMPILE {
+            // Read anew: nothing of an earlier compilation is to be found again.
+            let fresh = entities("before")?;
+            let started = Instant::now();
+            compiled(Snapshot::compile(&fresh, 1))?;
+            started.elapsed().as_secs_f64() * 1000.0
+        } else {
+            let declared = one_tool(&format!("Changed in round {round}."))?;
+            let started = Instant::now();
+            let mut newer = before.clone();
+            newer.overlay(declared);
+            let newer = compiled(Snapshot::recompile(&first, &newer, 2))?;
+            if newer.changes(&first).len() != CLIENTS {
+                return Err(io::Error::other("a changed tool is not seen by all who have it"));
+            }
+            started.elapsed().as_secs_f64() * 1000.0
+        };
+        times.push(milliseconds);
+    }
+    let time = median(times.into_iter());
+    Ok(format!("{name}\t{TOOLS}\t{CLIENTS}\t{time:.2}"))
+}
+
+fn compiled<E: std::fmt::Debug>(result: Result<Snapshot, E>) -> io::Result<Snapshot> {
+    result.map_err(|problems| io::Error::other(format!("{problems:?}")))
+}
+
+/// Client applications that differ in every way that makes their lists differ, each with all tools.
+fn entities(word: &str) -> io::Result<Entities> {
+    let mut text = format!(
+        "[[tenant]]\nid = \"{TENANT}\"\n[[connection]]\ntenant = \"{TENANT}\"\nid = \"api\"\n\
+         base_url = \"http://127.0.0.1:1\"\n"
+    );
+    for toolset in 0..TOOLSETS {
+        text += &format!(
+            "[[toolset]]\ntenant = \"{TENANT}\"\nid = \"set{toolset}\"\nkind = \"rest\"\n\
+             connection = \"api\"\nsystem_prompt = \"Set {toolset}.\"\n"
+        );
+    }
+    for client in 0..CLIENTS {
+        let dialect = ["full", "portable", "gemini", "openai_strict"][client % 4];
+        text += &format!(
+            "[[client_application]]\ntenant = \"{TENANT}\"\nid = \"client{client}\"\n\
+             schema_dialect = \"{dialect}\"\nsystem_prompt = \"Client {client}.\"\n\
+             policy = {{ rules = [{{ effect = \"deny\", tools = [\"set{client}/tool_{client}7*\"] }}] }}\n"
+        );
+        for toolset in 0..TOOLSETS {
+            text += &format!(
+                "[[assignment]]\ntenant = \"{TENANT}\"\nclient_application = \"client{client}\"\n\
+                 toolset = \"set{toolset}\"\ninclude_client_prompt = true\n"
+            );
+        }
+    }
+    for number in 0..TOOLS {
+        let about = format!("Tool number {number}: looks something up. {word}");
+        text += &tool(&format!("set{}", number % TOOLSETS), &format!("tool_{number}"), &about);
+    }
+    read(&text)
+}
+
+fn one_tool(description: &str) -> io::Result<Entities> {
+    read(&tool("set77", "tool_77", description))
+}
+
+fn read(text: &str) -> io::Result<Entities> {
+    let (entities, problems) = files::read_text(Path::new("catalog.toml"), text);
+    if problems.is_empty() {
+        return Ok(entities);
+    }
+    Err(io::Error::other(format!("{problems:?}")))
+}
