@@ -410,7 +410,7 @@ impl<'a> Written<'a> {
                 step.rule = Some(number);
                 if let Some(other) = passed_over(rule, tool, effect) {
                     (step.matches, step.allows, step.next_opening) = (false, None, None);
-                    step.text = other.to_owned();
+                    other.clone_into(&mut step.text);
                 }
                 is_decided = step.matches;
                 steps.push(step);

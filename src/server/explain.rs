@@ -71,8 +71,7 @@ fn read(query: &str) -> Result<Asked, String> {
             "client" => {
                 let (tenant, client) =
                     value.split_once('/').ok_or("client: write it as TENANT/CLIENT")?;
-                asked.tenant = tenant.to_owned();
-                asked.client_application = client.to_owned();
+                (asked.tenant, asked.client_application) = (tenant.to_owned(), client.to_owned());
             }
             "tool" => asked.tool = value.into_owned(),
             "trust" => {

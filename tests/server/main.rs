@@ -16,6 +16,7 @@ mod harness;
 
 mod commands;
 mod cores;
+mod explain;
 mod faults;
 mod keys;
 mod lifecycle;

@@ -152,6 +152,60 @@ fn fields_of_every_depth_are_found() {
 }
 
 #[test]
+fn a_view_finds_the_tools_it_shows() {
+    let text = "
+[[tenant]]
+id = 'acme'
+[[client_application]]
+tenant = 'acme'
+id = 'desk'
+[[client_application.policy.rules]]
+effect = 'deny'
+tools = ['secret*']
+[[connection]]
+tenant = 'acme'
+id = 'api'
+base_url = 'http://127.0.0.1:1/'
+[[toolset]]
+tenant = 'acme'
+id = 'shop'
+kind = 'rest'
+connection = 'api'
+[[tool]]
+tenant = 'acme'
+toolset = 'shop'
+name = 'secret orders'
+description = 'Lists orders nobody sees.'
+method = 'GET'
+path = '/secret'
+[[tool]]
+tenant = 'acme'
+toolset = 'shop'
+name = 'ship'
+description = 'Ships orders.'
+method = 'POST'
+path = '/ship'
+fields = [{ source_field_name = 'carrier', location = 'body', type = 'string' }]
+[[assignment]]
+tenant = 'acme'
+client_application = 'desk'
+toolset = 'shop'
+";
+    let (entities, problems) = crate::catalog::files::read_text("shop.toml".as_ref(), text);
+    assert!(problems.is_empty(), "{problems:?}");
+    let snapshot = crate::catalog::Snapshot::compile(&entities, 1).unwrap();
+    let view = snapshot.view("acme", "desk").unwrap();
+    assert!(view.search_if_made().is_none());
+    for query in ["orders", "carrier", "shop"] {
+        let found = view.search().search(query, 5);
+        let names: Vec<&str> =
+            found.iter().map(|found| view.tools()[found.place].name.as_str()).collect();
+        assert_eq!(names, ["ship"], "{query}");
+    }
+    assert!(view.search_if_made().is_some());
+}
+
+#[test]
 fn long_queries_are_cut() {
     let many = "order ".repeat(10_000);
     assert_eq!(found(&many).len(), found("order ").len());
