@@ -382,3 +382,7 @@ impl DeprecatedNames {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "deprecated_tests.rs"]
+mod tests;

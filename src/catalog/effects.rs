@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::model::SideEffectBy;
 use super::{Annotations, SideEffect, Tool, ToolMethod};
-use crate::json::{Kind, Raw};
+use crate::mapping::RequestPlan;
 
 /// What the calls of a tool do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) struct Effects {
 /// The argument that decides what a call does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectByArgument {
-    /// Its exposed name.
+    /// Its exposed name; a path where it stands in an object.
     pub argument: Box<str>,
     /// What a call does by the argument's text; any other value does what the tool does.
     pub values: BTreeMap<String, SideEffect>,
@@ -29,26 +29,22 @@ pub struct EffectByArgument {
 
 impl Effects {
     /// What is said, else what annotations say, else what HTTP says about the method (RFC 9110
-    /// section 9.2), with the argument that decides where there is one in the schema.
-    pub(super) fn compile(tool: &Tool, input: &Value, faults: &mut Vec<String>) -> Self {
+    /// section 9.2), with the argument that decides where there is one.
+    pub(super) fn compile(tool: &Tool, request: &RequestPlan, faults: &mut Vec<String>) -> Self {
         let base = tool.side_effect.unwrap_or_else(|| by_method(tool.annotations, tool.method));
         let by_argument = tool.side_effect_by.as_ref().and_then(|by| {
             let SideEffectBy { argument, values } = by;
-            let property = input.get("properties").and_then(|all| all.get(argument));
-            let Some(property) = property else {
+            if !request.has_single_argument(argument) {
                 let shown = super::names::shortened(argument);
                 faults.push(format!(
-                    "side_effect_by.argument: no field at the top is exposed as {shown:?}"
+                    "side_effect_by.argument: no single field is exposed as {shown:?}"
                 ));
                 return None;
-            };
-            let default = property.get("default").and_then(Value::as_str);
-            let absent = default.and_then(|text| values.get(text)).copied().unwrap_or(base);
-            Some(EffectByArgument {
-                argument: argument.as_str().into(),
-                values: values.clone(),
-                absent,
-            })
+            }
+            let default = declared_default(request.input_schema(), argument);
+            let absent = default.and_then(|text| values.get(&text)).copied().unwrap_or(base);
+            let (argument, values) = (argument.as_str().into(), values.clone());
+            Some(EffectByArgument { argument, values, absent })
         });
         Self { base, by_argument }
     }
@@ -66,20 +62,22 @@ impl EffectByArgument {
         self.values.values().copied().chain(std::iter::once(self.absent))
     }
 
-    /// What a call with these arguments does; `base` where its value is not listed. Where the
-    /// argument is there twice the worse counts: which one the API takes is its own business.
-    pub(super) fn of_call(&self, base: SideEffect, arguments: Option<Raw<'_>>) -> SideEffect {
-        let of_text = |text: &str| self.values.get(text).copied().unwrap_or(base);
-        let entries = arguments.filter(|all| all.kind() == Kind::Object).into_iter();
-        let given = entries
-            .flat_map(Raw::entries)
-            .filter(|(name, _)| **name == *self.argument)
-            .map(|(_, value)| match value.kind() {
-                Kind::Null => self.absent,
-                Kind::String => of_text(&value.as_str().unwrap_or_default()),
-                _ => of_text(value.text()),
-            });
-        given.max().unwrap_or(self.absent)
+    /// What a call does that sends this text for the argument; `base` where it is not listed.
+    pub(super) fn of_text(&self, base: SideEffect, sent: Option<&str>) -> SideEffect {
+        match sent {
+            None => self.absent,
+            Some(text) => self.values.get(text).copied().unwrap_or(base),
+        }
+    }
+}
+
+/// What the API is said to take where a call does not have the field.
+fn declared_default(input: &Value, path: &str) -> Option<String> {
+    let field = path.split('.').try_fold(input, |at, name| at.get("properties")?.get(name))?;
+    match field.get("default")? {
+        Value::String(text) => Some(text.clone()),
+        value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
+        _ => None,
     }
 }
 
@@ -96,16 +94,16 @@ fn by_method(said: Annotations, method: ToolMethod) -> SideEffect {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::json::OwnedRaw;
 
-    fn tool(more: &str) -> Tool {
+    fn compiled(more: &str) -> (Effects, Vec<String>) {
         let text = format!(
             "tenant = 'acme'\ntoolset = 'pets'\nname = 'do'\ndescription = 'x'\npath = '/'\n{more}"
         );
-        toml::from_str(&text).unwrap()
+        let tool: Tool = toml::from_str(&text).unwrap();
+        let plan = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields).unwrap();
+        let mut faults = Vec::new();
+        (Effects::compile(&tool, &plan, &mut faults), faults)
     }
 
     #[test]
@@ -123,39 +121,31 @@ mod tests {
             ("method = 'GET'\nannotations = { destructive_hint = false }", SideEffect::Read),
             ("method = 'DELETE'\nside_effect = 'write'", SideEffect::Write),
         ] {
-            let mut faults = Vec::new();
-            let effects = Effects::compile(&tool(more), &json!({}), &mut faults);
+            let (effects, faults) = compiled(more);
             assert_eq!((effects.base, faults.len()), (expected, 0), "{more}");
         }
     }
 
     #[test]
     fn an_argument_may_decide() {
-        let tool = tool(
-            "method = 'POST'\n\
-             side_effect_by = { argument = 'do', values = { show = 'read', drop = 'destructive' } }",
-        );
-        let input = json!({"properties": {"do": {"type": "string"}}});
-        let mut faults = Vec::new();
-        let effects = Effects::compile(&tool, &input, &mut faults);
+        const BY: &str = "method = 'POST'\n\
+             side_effect_by = { argument = 'do', values = { show = 'read', drop = 'destructive' } }\n";
+        let (effects, faults) = compiled(&format!("{BY}fields = [{{ source_field_name = 'do' }}]"));
+        assert!(faults.is_empty(), "{faults:?}");
         let by = effects.by_argument.as_ref().unwrap();
-        let of = |text: &str| {
-            let arguments = OwnedRaw::parse(text.as_bytes()).unwrap();
-            by.of_call(effects.base, Some(arguments.as_raw()))
-        };
-        assert_eq!(of(r#"{"do":"show"}"#), SideEffect::Read);
-        assert_eq!(of(r#"{"do":"dr\u006fp"}"#), SideEffect::Destructive);
-        assert_eq!(of(r#"{"do":"other"}"#), SideEffect::Write);
-        assert_eq!(of(r#"{"do":5}"#), SideEffect::Write);
-        assert_eq!(of("{}"), SideEffect::Write);
-        assert_eq!(by.of_call(effects.base, None), SideEffect::Write);
+        let of = |sent| by.of_text(effects.base, sent);
+        assert_eq!(of(Some("show")), SideEffect::Read);
+        assert_eq!(of(Some("drop")), SideEffect::Destructive);
+        assert_eq!(of(Some("other")), SideEffect::Write);
+        assert_eq!(of(None), SideEffect::Write);
         assert_eq!(effects.worst(), SideEffect::Destructive);
 
-        let input = json!({"properties": {"do": {"default": "drop"}}});
-        let effects = Effects::compile(&tool, &input, &mut faults);
+        let field = "fields = [{ source_field_name = 'do', default = 'drop' }]";
+        let (effects, faults) = compiled(&format!("{BY}{field}"));
+        assert!(faults.is_empty(), "{faults:?}");
         assert_eq!(effects.by_argument.unwrap().absent, SideEffect::Destructive);
-        assert!(faults.is_empty());
-        let effects = Effects::compile(&tool, &json!({}), &mut faults);
+
+        let (effects, faults) = compiled(BY);
         assert_eq!(effects.by_argument, None);
         assert_eq!(faults.len(), 1);
     }

@@ -9,10 +9,9 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value, json};
 
 use super::effects::EffectByArgument;
-use super::helper::SCHEMA_DISCOVERY;
 use super::{DiscoveryMode, HelperTool, SideEffect};
 use crate::json::write_string;
-use crate::mapping::Dialect;
+use crate::mapping::{self, Dialect, structure_only};
 
 /// What a protocol revision has in an entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -230,19 +229,7 @@ fn shown_input(full: &Value, dialect: Dialect, discovery: DiscoveryMode) -> Cow<
             Cow::Owned(in_dialect(&structure_only(full), dialect).into_owned())
         }
         DiscoveryMode::Lazy => {
-            let schema = json!({
-                "type": "object",
-                "properties": {
-                    SCHEMA_DISCOVERY: {
-                        "type": "string",
-                        "description": "Stands for the arguments, which are not shown here. Call \
-                            discover_tool_schema with this tool's name, then call this tool with \
-                            the arguments it tells.",
-                    },
-                },
-                "additionalProperties": true,
-            });
-            Cow::Owned(in_dialect(&schema, dialect).into_owned())
+            Cow::Owned(in_dialect(&mapping::lazy_schema(), dialect).into_owned())
         }
     }
 }
@@ -261,17 +248,18 @@ fn shown_output(
     }
 }
 
-fn in_dialect(schema: &Value, _dialect: Dialect) -> Cow<'_, Value> {
-    Cow::Borrowed(schema)
-}
-
-fn structure_only(schema: &Value) -> Value {
-    schema.clone()
+/// The full dialect is the schema as it is.
+fn in_dialect(schema: &Value, dialect: Dialect) -> Cow<'_, Value> {
+    match dialect {
+        Dialect::Full => Cow::Borrowed(schema),
+        _ => Cow::Owned(mapping::in_dialect(schema, dialect)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::SCHEMA_DISCOVERY;
 
     fn entry<'a>(input: &'a Value, output: &'a Value) -> EntryText<'a> {
         EntryText {

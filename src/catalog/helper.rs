@@ -18,9 +18,6 @@ pub enum HelperTool {
     SearchTools,
 }
 
-/// The argument that stands in the schema of a tool of which the list shows none.
-pub const SCHEMA_DISCOVERY: &str = "_schema_discovery";
-
 impl HelperTool {
     /// All of them, in the order of their names.
     pub const ALL: [Self; 4] =

@@ -59,7 +59,7 @@ pub use effects::EffectByArgument;
 pub use entities::{Difference, ENTITIES_MAX, Entities, Entity, EntityName, Entry, Kind};
 pub use faults::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX};
 pub use fragment::{SAFETY_META, ToolShape};
-pub use helper::{HelperTool, SCHEMA_DISCOVERY};
+pub use helper::HelperTool;
 pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
 pub use list::ListEntry;
 pub use model::{

@@ -14,8 +14,7 @@ use super::{
     Annotations, BuiltinTool, CompiledConnection, DiscoveryMode, OperationName, Rate, SideEffect,
     Tool, ToolMethod, ToolName, ToolsetId, faults,
 };
-use crate::json::Raw;
-use crate::mapping::{self, Dialect, Location, RequestPlan, ResponsePlan, ResultBudget};
+use crate::mapping::{self, Arguments, Dialect, Location, RequestPlan, ResponsePlan, ResultBudget};
 
 /// What a call of a tool does.
 #[derive(Debug)]
@@ -109,10 +108,13 @@ impl CompiledTool {
     }
 
     /// What a call with these arguments does to the world.
-    pub fn side_effect_of(&self, arguments: Option<Raw<'_>>) -> SideEffect {
-        match &self.side_effect_by {
-            None => self.side_effect,
-            Some(by) => by.of_call(self.side_effect, arguments),
+    pub fn side_effect_of(&self, arguments: &Arguments<'_>) -> SideEffect {
+        match (&self.side_effect_by, &self.kind) {
+            (Some(by), ToolKind::Rest { request, .. }) => {
+                let sent = request.argument_text(arguments, &by.argument);
+                by.of_text(self.side_effect, sent.as_deref())
+            }
+            _ => self.side_effect,
         }
     }
 
@@ -171,9 +173,7 @@ impl CompiledTool {
         let request = request
             .map_err(|errors| faults.extend(errors.into_iter().map(|error| error.to_string())))
             .ok();
-        let effects = request
-            .as_ref()
-            .map(|request| Effects::compile(tool, request.input_schema(), &mut faults));
+        let effects = request.as_ref().map(|request| Effects::compile(tool, request, &mut faults));
         let response = ResponsePlan::compile(&tool.response_fields)
             .and_then(|plan| Ok((plan, mapping::output_schema(&tool.response_fields)?)))
             .map_err(|errors| {

@@ -186,3 +186,7 @@ pub struct ViewChange {
     /// Whether a resource is another one.
     pub resources: bool,
 }
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;
