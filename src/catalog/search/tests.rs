@@ -6,7 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-const TOOLS: [(&str, &str, &str, &[(&str, &str)]); 9] = [
+/// Name, title, description, and fields with theirs.
+type Written = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const TOOLS: [Written; 9] = [
     (
         "cancel_order",
         "Cancel an order",
@@ -209,7 +212,8 @@ toolset = 'shop'
 fn long_queries_are_cut() {
     let many = "order ".repeat(10_000);
     assert_eq!(found(&many).len(), found("order ").len());
-    let different: String = (0..200).map(|index| format!("w{index} ")).collect();
+    let different: String =
+        (0..200).flat_map(|index| [format!("w{index}"), " ".to_owned()]).collect();
     assert_eq!(found(&format!("{different}order")), Vec::<&str>::new());
     let wide = "é".repeat(QUERY_BYTES_MAX);
     assert_eq!(found(&wide), Vec::<&str>::new());
@@ -221,7 +225,8 @@ fn large() -> SearchIndex {
         .map(|tool| {
             let word = |at: usize| format!("w{:x}", (tool * 31 + at * at * 7) % (200 + at * 60));
             let name = format!("{}_{}_{tool:04}", word(1), word(2));
-            let description = (3..43).map(|at| format!("the {} ", word(at))).collect();
+            let description =
+                (3..43).flat_map(|at| ["the ".to_owned(), word(at), " ".to_owned()]).collect();
             (name, description, (43..60).map(word).collect())
         })
         .collect();
