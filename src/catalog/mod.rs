@@ -15,20 +15,25 @@
 //! - every problem is reported in one run, each with the file and line of what it is about;
 //! - in a view a tool's name is unique, and tools are in the order of their names;
 //! - the bytes of `tools/list` are finished here, for each shape of the protocol;
-//! - secrets of connections show in no `Debug` and no message.
+//! - secrets of connections show in no `Debug`, no message and no [`FieldChange`].
 //!
 //! Only [`files`] reads files, and never on a core.
 
 mod builtin;
+mod change;
 mod check;
 mod connection;
+mod document;
 mod entities;
+mod export;
 pub mod files;
 mod formats;
+mod history;
 mod model;
 mod names;
 mod problem;
 mod rows;
+mod secrets;
 mod snapshot;
 mod tool;
 mod tree;
@@ -37,8 +42,12 @@ mod view;
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
+pub use change::{EntityChange, FieldChange};
 pub use connection::{CompiledConnection, TIMEOUT_MS_MAX};
+pub use document::{Document, InvalidEntity};
 pub use entities::{Difference, ENTITIES_MAX, Entities, Entity, EntityName, Entry, Kind};
+pub use export::{ExportError, ExportFormat, export};
+pub use history::{Action, ChangeHeader, ChangeRecord, HistoryError};
 pub use model::{
     Annotations, Assignment, ClientApplication, Connection, Secret, Tenant, Tool, ToolMethod,
     Toolset, ToolsetKind,
@@ -48,6 +57,7 @@ pub use names::{
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use rows::{Row, RowError};
+pub use secrets::MASK;
 pub use snapshot::Snapshot;
 pub use tool::{CompiledTool, DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, ToolKind, ToolShape};
 pub use view::View;
