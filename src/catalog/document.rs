@@ -70,12 +70,10 @@ impl Document {
         // Maps of `Value` are in the order of their keys.
         let content = serde_json::to_vec(&self.entity).unwrap_or_default();
         let hash = digest::digest(&digest::SHA256, &content);
-        hash.as_ref().iter().take(TAG_BYTES).map(|byte| format!("{byte:02x}")).collect()
+        let head = hash.as_ref().first_chunk().copied().unwrap_or_default();
+        format!("{:032x}", u128::from_be_bytes(head))
     }
 }
-
-/// As many bytes of the hash name a content.
-const TAG_BYTES: usize = 16;
 
 impl fmt::Debug for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -126,9 +126,11 @@ fn toml_of<T: Serialize>(kind: &str, entity: &T) -> Result<String, String> {
 /// As a tree whose fields are in the order in which the model declares them.
 fn tree_of<T: Serialize>(entity: &T) -> Result<Node, String> {
     let json = serde_json::to_string(entity).map_err(|error| error.to_string())?;
-    Format::Json
-        .parse(&json)
-        .map_err(|faults| faults.first().map_or_else(|| "no JSON".to_owned(), ToString::to_string))
+    Format::Json.parse(&json).map_err(|faults| first_of(&faults))
+}
+
+fn first_of(faults: &[Fault]) -> String {
+    faults.first().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Block style for what has parts, JSON's way of writing for what has none: YAML reads both, and

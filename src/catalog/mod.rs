@@ -26,11 +26,14 @@ mod connection;
 mod document;
 mod entities;
 mod export;
+mod faults;
 pub mod files;
 mod formats;
 mod history;
+mod limits;
 mod model;
 mod names;
+mod policy;
 mod problem;
 mod rows;
 mod secrets;
@@ -43,21 +46,29 @@ pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
 pub use change::{EntityChange, FieldChange};
-pub use connection::{CompiledConnection, TIMEOUT_MS_MAX};
+pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
 pub use document::{Document, InvalidEntity};
 pub use entities::{Difference, ENTITIES_MAX, Entities, Entity, EntityName, Entry, Kind};
 pub use export::{ExportError, ExportFormat, export};
+pub use faults::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX};
 pub use history::{Action, ChangeHeader, ChangeRecord, HistoryError};
+pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
 pub use model::{
-    Annotations, Assignment, ClientApplication, Connection, Secret, Tenant, Tool, ToolMethod,
+    Annotations, Assignment, ClientApplication, Connection, Correlation, CorrelationStrategy,
+    DiscoveryMode, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing, ToolMethod,
     Toolset, ToolsetKind,
 };
 pub use names::{
-    ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, TenantId, ToolName, ToolsetId,
+    ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,
+    OperationName, TenantId, ToolName, ToolPattern, ToolsetId,
+};
+pub use policy::{
+    ClockTime, PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect, PolicyMode, PolicyRule,
+    SideEffect, TimeWindow, Trust, UtcOffset, WINDOWS_MAX, Weekday,
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use rows::{Row, RowError};
 pub use secrets::MASK;
 pub use snapshot::Snapshot;
-pub use tool::{CompiledTool, DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, ToolKind, ToolShape};
+pub use tool::{CompiledTool, ToolKind, ToolShape};
 pub use view::View;

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::tool::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, check_text};
 use super::view::{Collision, ToolList, View};
 use super::{
     BuiltinTool, ClientApplication, ClientApplicationId, CompiledConnection, CompiledTool,
     Entities, Entity, Entry, Origin, PROBLEMS_MAX, Problem, Tenant, TenantId, ToolsetKind, check,
-    entities,
+    entities, faults,
 };
 use crate::http;
 
@@ -124,12 +123,7 @@ impl<'a> Toolsets<'a> {
         let mut behind = Vec::new();
         for entry in &entities.toolsets {
             let toolset = &entry.value;
-            let mut faults = Vec::new();
-            let title = toolset.title.as_deref().unwrap_or("");
-            check_text("title", title, TITLE_BYTES_MAX, &mut faults);
-            let description = toolset.description.as_deref().unwrap_or("");
-            check_text("description", description, DESCRIPTION_BYTES_MAX, &mut faults);
-            report(entry, faults, problems);
+            report(entry, faults::of_toolset(toolset), problems);
             toolsets.places.insert(toolset.key(), toolsets.tools.len());
             toolsets.ids.push(toolset.id.as_str());
             let connection = toolset.connection.as_ref();
@@ -173,12 +167,8 @@ fn tenants<'a>(
 ) -> HashMap<&'a str, CompiledTenant> {
     let mut tenants = HashMap::new();
     for entry in &entities.tenants {
-        let Tenant { id, title, allowed_origins, sessions_max } = &*entry.value;
-        let mut faults = Vec::new();
-        check_text("title", title.as_deref().unwrap_or(""), TITLE_BYTES_MAX, &mut faults);
-        if *sessions_max == Some(0) {
-            faults.push("sessions_max: expected 1 or more".to_owned());
-        }
+        let Tenant { id, allowed_origins, sessions_max, .. } = &*entry.value;
+        let mut faults = faults::of_tenant(&entry.value);
         let mut origins = Vec::new();
         for text in allowed_origins {
             if http::origin::Origin::is_one(text) {
@@ -216,12 +206,15 @@ fn views(
     toolsets: &Toolsets<'_>,
     problems: &mut Vec<Problem>,
 ) -> Views {
+    for entry in &entities.assignments {
+        report(entry, faults::of_assignment(&entry.value), problems);
+    }
     let assignments = assignments(entities);
     let mut lists: HashMap<Vec<usize>, Result<Arc<ToolList>, Vec<Collision>>> = HashMap::new();
     let mut views = Views::new();
     for entry in &entities.client_applications {
         let client = &entry.value;
-        report(entry, faults_of(client), problems);
+        report(entry, faults::of_client_application(client), problems);
         // By place, with where each was assigned; also what makes equal sets equal.
         let assigned: BTreeMap<usize, &Origin> = assignments
             .get(&client.key())
@@ -257,14 +250,6 @@ fn views(
         }
     }
     views
-}
-
-fn faults_of(client: &ClientApplication) -> Vec<String> {
-    let mut faults = Vec::new();
-    check_text("title", client.title.as_deref().unwrap_or(""), TITLE_BYTES_MAX, &mut faults);
-    let instructions = client.instructions.as_deref().unwrap_or("");
-    check_text("instructions", instructions, DESCRIPTION_BYTES_MAX, &mut faults);
-    faults
 }
 
 fn view(client: &ClientApplication, tenant: &CompiledTenant, list: Arc<ToolList>) -> View {

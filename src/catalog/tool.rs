@@ -7,13 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::connection::timeout;
+use super::faults;
 use super::{Annotations, BuiltinTool, CompiledConnection, Tool, ToolMethod, ToolName, ToolsetId};
 use crate::mapping::{self, Location, RequestPlan, ResponsePlan};
-
-/// Longest description of a tool or instructions of a client application, in bytes.
-pub const DESCRIPTION_BYTES_MAX: usize = 65_536;
-/// Longest title, in bytes.
-pub const TITLE_BYTES_MAX: usize = 512;
 
 /// What a protocol revision has in an entry of `tools/list`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,12 +96,9 @@ impl CompiledTool {
         tool: &Tool,
         connection: Option<&Arc<CompiledConnection>>,
     ) -> Result<Option<Self>, Vec<String>> {
-        let mut faults = Vec::new();
-        if tool.description.trim().is_empty() {
-            faults.push("description: is empty; models choose tools by it".to_owned());
-        }
-        check_text("description", &tool.description, DESCRIPTION_BYTES_MAX, &mut faults);
-        check_text("title", tool.title.as_deref().unwrap_or(""), TITLE_BYTES_MAX, &mut faults);
+        let mut faults = faults::of_tool(tool);
+        let name = ToolName::new(tool.name.as_str()).map_err(|error| error.to_string());
+        let name = noted(name, &mut faults);
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
         let total_timeout = noted(total_timeout, &mut faults);
         let request = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields);
@@ -122,8 +115,9 @@ impl CompiledTool {
         if let Some(connection) = connection {
             check_headers(tool, connection, &mut faults);
         }
-        let plans = (request, response, total_timeout);
-        let (Some(request), Some((response, output)), Some(total_timeout)) = plans else {
+        let plans = (name, request, response, total_timeout);
+        let (Some(name), Some(request), Some((response, output)), Some(total_timeout)) = plans
+        else {
             return Err(faults);
         };
         if !faults.is_empty() {
@@ -139,7 +133,7 @@ impl CompiledTool {
             hints: hints(tool.annotations, tool.method),
         };
         Ok(Some(Self {
-            name: tool.name.clone(),
+            name,
             toolset: tool.toolset.clone(),
             title: tool.title.as_deref().map(Into::into),
             description: tool.description.as_str().into(),
@@ -195,12 +189,6 @@ fn check_headers(tool: &Tool, connection: &CompiledConnection, faults: &mut Vec<
 /// The value, or `None` with its fault noted.
 fn noted<T>(result: Result<T, String>, faults: &mut Vec<String>) -> Option<T> {
     result.map_err(|fault| faults.push(fault)).ok()
-}
-
-pub(super) fn check_text(key: &str, text: &str, bytes_max: usize, faults: &mut Vec<String>) {
-    if text.len() > bytes_max {
-        faults.push(format!("{key}: longer than {bytes_max} bytes"));
-    }
 }
 
 /// What is said, else what HTTP says about the method: RFC 9110 section 9.2.

@@ -17,6 +17,8 @@
 //! This room does no I/O and knows nothing of connections, credentials or MCP. Only
 //! `validator.rs` names `jsonschema`.
 
+mod budget;
+mod dialect;
 mod error;
 mod path;
 mod placement;
@@ -29,6 +31,8 @@ mod shape;
 mod translate;
 mod validator;
 
+pub use budget::ResultBudget;
+pub use dialect::Dialect;
 pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment};
 pub use request::{Arguments, OutgoingRequest, RequestPlan};
