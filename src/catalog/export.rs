@@ -1,5 +1,6 @@
 //! Entities as text that [`files`](super::files) reads back unchanged.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -68,6 +69,24 @@ pub fn export(entities: &Entities, format: ExportFormat) -> Result<String, Expor
     Ok(text)
 }
 
+impl Entities {
+    /// The entities of each tenant, by its id.
+    pub fn by_tenant(&self) -> BTreeMap<String, Self> {
+        let mut apart: BTreeMap<String, Self> = BTreeMap::new();
+        macro_rules! split {
+            ($($list:ident),+) => {$(
+                for entry in &self.$list {
+                    let key = entry.value.key();
+                    let tenant = key.split('/').next().unwrap_or_default();
+                    apart.entry(tenant.to_owned()).or_default().$list.push(entry.clone());
+                }
+            )+};
+        }
+        split!(tenants, client_applications, connections, toolsets, tools, assignments);
+        apart
+    }
+}
+
 fn write_list<T: Entity>(
     list: &[Entry<T>],
     format: ExportFormat,
@@ -114,7 +133,7 @@ fn write_list<T: Entity>(
 }
 
 fn toml_of<T: Serialize>(kind: &str, entity: &T) -> Result<String, String> {
-    let table = std::collections::BTreeMap::from([(kind, [entity])]);
+    let table = BTreeMap::from([(kind, [entity])]);
     let text = toml::to_string(&table).map_err(|error| error.to_string())?;
     // The writer is more generous than the reader: integers beyond 64 bits with a sign.
     match Format::Toml.parse(&text) {

@@ -46,6 +46,20 @@ pub enum Action {
 }
 
 impl Action {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Start,
+        Self::Reload,
+        Self::Apply,
+        Self::Create,
+        Self::Replace,
+        Self::Patch,
+        Self::Delete,
+        Self::Publish,
+        Self::Unpublish,
+        Self::Rollback,
+    ];
+
     /// As operators read it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -2,9 +2,12 @@
 //!
 //! The one place that knows where secrets are in an entity's JSON.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
+use serde::Deserializer;
+use serde::de::{self, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::{Connection, Entities, Entity, Entry, Kind, Problem, Secret};
@@ -14,6 +17,49 @@ pub const MASK: &str = "***";
 
 /// The field of a connection whose values are secrets.
 const SECRET_FIELD: &str = "headers";
+
+/// Reads the headers of a connection. The usual message of a wrong type quotes the value, which may
+/// be the secret itself, written one level too high.
+pub(super) fn headers<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Secret>, D::Error> {
+    struct Headers;
+
+    impl<'de> Visitor<'de> for Headers {
+        type Value = BTreeMap<String, Secret>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("names of headers with their values")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut headers = BTreeMap::new();
+            while let Some((name, value)) = map.next_entry()? {
+                headers.insert(name, value);
+            }
+            Ok(headers)
+        }
+
+        fn visit_str<E: de::Error>(self, _: &str) -> Result<Self::Value, E> {
+            Err(E::custom("expected names of headers with their values"))
+        }
+
+        fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
+            self.visit_str("")
+        }
+
+        fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+            self.visit_str("")
+        }
+
+        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+            self.visit_str("")
+        }
+    }
+
+    // Asked for a map, JSON's own deserializer would quote what it finds instead.
+    deserializer.deserialize_any(Headers)
+}
 
 /// Puts the mask in place of every secret of an entity's JSON.
 pub(super) fn mask(kind: Kind, entity: &mut Value) {
@@ -112,6 +158,25 @@ mod tests {
         assert_eq!(masked.connections[0].value.headers["X-Key"].expose(), MASK);
         masked.unmask_secrets(&stored).unwrap();
         assert!(stored.difference(&masked).is_empty());
+    }
+
+    #[test]
+    fn secrets_in_the_wrong_place_are_not_quoted() {
+        for headers in [
+            json!("Bearer hidden"),
+            json!(4711),
+            json!(["hidden"]),
+            json!({ "X-Key": ["hidden"] }),
+            json!({ "X-Key": 4711 }),
+            json!({ "X-Key": { "hidden": 1 } }),
+        ] {
+            let mut entities = Entities::default();
+            let content = json!({ "tenant": "a", "id": "api", "base_url": "http://h",
+                "headers": headers });
+            let error = entities.put(Kind::Connection, content, &Origin::new("t", 0)).unwrap_err();
+            let text = format!("{error} {error:?}");
+            assert!(!text.contains("hidden") && !text.contains("4711"), "{text}");
+        }
     }
 
     #[test]
