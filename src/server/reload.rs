@@ -114,9 +114,9 @@ pub(crate) fn reload(shared: &Shared) -> Result<Applied, ChangeError> {
             if let Some(before) = &applied.before {
                 shared.tell_clients(before);
             }
-            tracing::info!(version = applied.version, "catalog files read again");
+            tracing::info!(version = applied.version, "catalog read again");
         }
-        Err(error) => tracing::error!("the catalog stays as it is: {error}"),
+        Err(error) => tracing::error!("reload changed nothing: {error}"),
     }
     outcome
 }
