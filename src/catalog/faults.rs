@@ -2,7 +2,9 @@
 
 use super::model::SideEffectBy;
 use super::policy::PATTERNS_MAX;
-use super::{Assignment, ClientApplication, RATE_COUNT_MAX, SideEffect, Tenant, Tool, Toolset};
+use super::{
+    Assignment, ClientApplication, PromptMode, RATE_COUNT_MAX, SideEffect, Tenant, Tool, Toolset,
+};
 use crate::mapping::FieldPath;
 
 /// Longest description of a tool, prompt or instructions of a client application, in bytes.
@@ -75,6 +77,10 @@ pub(super) fn of_toolset(toolset: &Toolset) -> Vec<String> {
 pub(super) fn of_assignment(assignment: &Assignment) -> Vec<String> {
     let mut faults = Vec::new();
     text("prompt", assignment.prompt.as_deref(), DESCRIPTION_BYTES_MAX, &mut faults);
+    if assignment.prompt_mode == PromptMode::Override && assignment.prompt.is_none() {
+        faults
+            .push("prompt_mode: `override` needs a `prompt`; an empty one says nothing".to_owned());
+    }
     assignment.policy.check(&mut faults);
     faults
 }

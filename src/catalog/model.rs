@@ -324,7 +324,7 @@ pub struct Tool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SideEffectBy {
-    /// The exposed name of a field at the top.
+    /// The exposed name of a field; a path where it stands in an object.
     pub argument: String,
     /// What a call does by the argument's text; any other value does what the tool says.
     pub values: BTreeMap<String, SideEffect>,

@@ -179,6 +179,14 @@ name!(
     ToolPattern, "tool pattern", is_tool_pattern, PATTERN_RULE
 );
 
+impl ToolName {
+    /// A name that was made to keep to the rule.
+    pub(super) fn made(text: String) -> Self {
+        debug_assert!(is_tool_name(&text), "{text:?}");
+        Self(Arc::from(text))
+    }
+}
+
 impl ToolPattern {
     /// Whether it stands for this tool.
     pub fn matches(&self, toolset: &str, operation: &str) -> bool {

@@ -69,7 +69,7 @@ impl Trust {
 }
 
 /// Whether a policy is obeyed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyMode {
     /// What it denies is not done.
@@ -80,7 +80,7 @@ pub enum PolicyMode {
 }
 
 /// What a rule that matches decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyEffect {
     /// The call is allowed.
@@ -91,7 +91,7 @@ pub enum PolicyEffect {
 
 /// Rules in their order: the first one that matches decides. Where none does, a call is allowed,
 /// or denied where the tenant has `default_deny`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// Whether it is obeyed.
@@ -103,7 +103,7 @@ pub struct Policy {
 }
 
 /// One rule of a policy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRule {
     /// What it decides.
@@ -171,7 +171,7 @@ pub enum Weekday {
 
 /// A time of day on some days of the week. Where it ends before it begins it goes on over midnight,
 /// and belongs to the day it began on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimeWindow {
     /// The days it begins on; all, where empty.

@@ -35,6 +35,7 @@ POST / | a@body {"additional_properties": true} | the field is no object
 POST / | a@body {"type": "object", "additional_properties": 1} | no boolean or schema
 POST / | a@body {"type": "object", "constant": {}} ; a.b@body | set them on the members
 POST / | a@body {"exposed_field_name":"x"} ; b@body {"exposed_field_name":"x"} | field b (body)
+POST / | a@body {"as_string": true} | as_string is set but the field holds no integers
 GET / | X-A@header {"constant": "a\r\nb"} | field X-A (header): its constant or default must not
 GET /{a} | a@path {"constant": ".."} | field a (path): its constant or default must not
 GET / | a@query {"constant": null} | is not a single value

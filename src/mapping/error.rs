@@ -223,6 +223,32 @@ pub enum MappingError {
         /// What is wrong and what to change.
         problem: &'static str,
     },
+    /// A raw schema that cannot be used.
+    #[error("field {field}: schema: {problem}")]
+    RawSchema {
+        /// The rule.
+        field: String,
+        /// What is wrong and what to change.
+        problem: String,
+    },
+    /// A raw schema beside rules that look into the field.
+    #[error(
+        "field {field}: schema cannot be set where members have rules; set it on the members, or \
+         describe them in it"
+    )]
+    SchemaWithMembers {
+        /// The rule.
+        field: String,
+    },
+    /// `as_string` without a number.
+    #[error(
+        "field {field}: as_string is set but the field holds no integers or numbers; set type or \
+         array_item_type, or remove it"
+    )]
+    NoNumber {
+        /// The rule.
+        field: String,
+    },
     /// The schema that the rules make is not one.
     #[error("the schema of the fields cannot be used, look at additional_properties: {problem}")]
     Schema {

@@ -17,29 +17,41 @@
 //! This room does no I/O and knows nothing of connections, credentials or MCP. Only
 //! `validator.rs` names `jsonschema`.
 
+mod arguments;
 mod budget;
 mod dialect;
+mod digits;
+mod discovery;
 mod error;
+mod keys;
+mod kinds;
 mod path;
 mod placement;
+mod raw_schema;
 mod repair;
 mod request;
 mod response;
 mod rule;
 mod schema;
 mod shape;
+mod structure;
 mod translate;
 mod validator;
 
+pub use arguments::Arguments;
 pub use budget::ResultBudget;
-pub use dialect::Dialect;
+pub use dialect::{Dialect, in_dialect};
+pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema};
 pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
+pub use keys::KEY_BYTES_MAX;
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment};
-pub use request::{Arguments, OutgoingRequest, RequestPlan};
+pub use repair::{REPAIRS_NAMED_MAX, Repair, RepairKind, Repairs};
+pub use request::{OutgoingRequest, RequestPlan};
 pub use response::ResponsePlan;
 pub use rule::{FieldRule, FieldType, Location};
 pub use schema::{input_schema, output_schema};
 pub use shape::RULES_MAX;
+pub use structure::structure_only;
 
 fn check_count(rules: &[FieldRule]) -> Result<(), MappingError> {
     if rules.len() > RULES_MAX { Err(MappingError::TooManyRules) } else { Ok(()) }

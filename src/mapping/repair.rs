@@ -1,105 +1,262 @@
-//! Arguments that models write as text: `"10"` for a number, `"{\"a\":1}"` for an object.
+//! Arguments that models write in another form: `"10"` for a number, `"{\"a\":1}"` for an object,
+//! `null` for what they leave out.
 //!
-//! The shape decides: a string stands in for another type only where the rules declare that type
-//! and the string is exactly one value of it. A declared string is never looked into. Runs only
-//! when arguments did not pass, and what it makes is checked like everything else.
+//! The schema decides: a string stands in for another kind only where the schema takes no strings
+//! and the string is exactly one value of a kind that it does take. A declared string is never
+//! looked into. Runs only when arguments did not pass, and what it makes is checked like everything
+//! else. Each repair is counted, and the first are named, so that they can be audited.
 
-use super::FieldType;
-use super::shape::{Content, Field, Node};
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::digits::{INTEGER_PATTERN, NUMBER_PATTERN};
+use super::kinds::Kinds;
 use crate::json::{Kind, OwnedRaw, Raw, write_string};
 
-/// The expected types among the arguments, without anything else of the rules.
+/// How many repairs of one call are named; all are counted.
+pub const REPAIRS_NAMED_MAX: usize = 16;
+/// How deep schemas are followed. What stands deeper is left alone.
+const LEVELS_MAX: usize = 64;
+
+/// What was done to arguments so that they fit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Repairs {
+    /// All of them.
+    pub count: u32,
+    /// The first [`REPAIRS_NAMED_MAX`].
+    pub named: Vec<Repair>,
+}
+
+/// One value that was taken for another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// Where, by exposed names: `order.lines[2].quantity`.
+    pub field: Box<str>,
+    /// What was done.
+    pub kind: RepairKind,
+}
+
+/// What is repaired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RepairKind {
+    /// A string was the text of a number, boolean, object or array.
+    TextAsValue,
+    /// A number stood where its digits are expected as a string.
+    NumberAsText,
+    /// `null` stood for an optional value that was meant to be absent.
+    NullAsAbsent,
+}
+
+impl RepairKind {
+    /// A stable code for logs and audits.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TextAsValue => "text_as_value",
+            Self::NumberAsText => "number_as_text",
+            Self::NullAsAbsent => "null_as_absent",
+        }
+    }
+}
+
+/// What a schema expects of one value, without anything that no repair needs.
 #[derive(Debug)]
 pub(super) struct Expected {
-    name: Box<str>,
-    field_type: FieldType,
-    members: Vec<Self>,
+    kinds: Kinds,
+    /// The digits of a number as a string.
+    is_digits: bool,
+    /// In the order of their names.
+    members: Vec<Member>,
+    /// Members that have no name in the schema.
+    others: Option<Box<Self>>,
     item: Option<Box<Self>>,
 }
 
+#[derive(Debug)]
+struct Member {
+    name: Box<str>,
+    is_required: bool,
+    expected: Expected,
+}
+
 impl Expected {
-    pub(super) fn root(fields: &[Field]) -> Self {
-        Self {
-            name: "".into(),
-            field_type: FieldType::Object,
-            members: fields.iter().map(|field| Self::new(&field.node)).collect(),
-            item: None,
+    pub(super) fn of(schema: &Value) -> Self {
+        Self::of_level(schema, LEVELS_MAX)
+    }
+
+    fn of_level(schema: &Value, levels: usize) -> Self {
+        let kinds = Kinds::of_schema(schema);
+        let mut expected =
+            Self { kinds, is_digits: false, members: Vec::new(), others: None, item: None };
+        let (Some(words), Some(levels)) = (schema.as_object(), levels.checked_sub(1)) else {
+            return expected;
+        };
+        let pattern = words.get("pattern").and_then(Value::as_str);
+        expected.is_digits = kinds == Kinds::STRING
+            && pattern.is_some_and(|known| matches!(known, INTEGER_PATTERN | NUMBER_PATTERN));
+        expected.add(words, levels);
+        expected.members.sort_by(|left, right| left.name.cmp(&right.name));
+        // The first is that of the schema itself, the others are of its combinators.
+        expected.members.dedup_by(|later, first| {
+            let is_same = later.name == first.name;
+            first.is_required |= is_same && later.is_required;
+            is_same
+        });
+        expected
+    }
+
+    /// Members and items, also those of combinators.
+    fn add(&mut self, words: &Map<String, Value>, levels: usize) {
+        let below = |schema: &Value| Box::new(Self::of_level(schema, levels));
+        let required = words.get("required").and_then(Value::as_array);
+        let is_required = |name: &str| {
+            required.is_some_and(|required| required.iter().any(|known| known == name))
+        };
+        for (name, schema) in
+            words.get("properties").and_then(Value::as_object).into_iter().flatten()
+        {
+            let (name, is_required) = (name.as_str().into(), is_required(name));
+            self.members.push(Member { name, is_required, expected: *below(schema) });
+        }
+        if self.others.is_none() {
+            self.others =
+                words.get("additionalProperties").filter(|other| other.is_object()).map(below);
+        }
+        if self.item.is_none() && !words.contains_key("prefixItems") {
+            self.item = words.get("items").filter(|items| items.is_object()).map(below);
+        }
+        let Some(levels) = levels.checked_sub(1) else { return };
+        for key in ["allOf", "anyOf", "oneOf"] {
+            let branches = words.get(key).and_then(Value::as_array).into_iter().flatten();
+            for branch in branches.filter_map(Value::as_object) {
+                self.add(branch, levels);
+            }
         }
     }
 
-    fn new(node: &Node) -> Self {
-        let (members, item) = match &node.content {
-            Content::Leaf => (Vec::new(), None),
-            Content::Object(members) => (members.iter().map(Self::new).collect(), None),
-            Content::Array(item) => (Vec::new(), Some(Box::new(Self::new(item)))),
+    /// The repaired value and what was done; `None` when nothing can be repaired.
+    pub(super) fn repair(&self, raw: Raw<'_>) -> Option<(OwnedRaw, Repairs)> {
+        let mut repair = Repairing {
+            out: Vec::with_capacity(raw.text().len()),
+            path: String::new(),
+            repairs: Repairs::default(),
         };
-        Self { name: node.exposed.clone(), field_type: node.field_type, members, item }
+        repair.write(self, raw);
+        if repair.repairs.count == 0 {
+            return None;
+        }
+        Some((OwnedRaw::parse(&repair.out).ok()?, repair.repairs))
     }
 
-    /// The repaired value and how many strings were taken for what they hold; `None` when nothing
-    /// can be repaired.
-    pub(super) fn repair(&self, raw: Raw<'_>) -> Option<(OwnedRaw, usize)> {
-        let mut out = Vec::with_capacity(raw.text().len());
-        let repairs = self.write(raw, &mut out);
-        let repaired = OwnedRaw::parse(&out).ok()?;
-        (repairs > 0).then_some((repaired, repairs))
+    fn member(&self, name: &str) -> Option<&Member> {
+        let found = self.members.binary_search_by(|member| (*member.name).cmp(name)).ok()?;
+        self.members.get(found)
     }
 
-    /// Follows the shape, so it recurses no deeper than `SEGMENTS_MAX` and a little.
-    fn write(&self, raw: Raw<'_>, out: &mut Vec<u8>) -> usize {
-        match (raw.kind(), &self.item) {
-            (Kind::String, _) if self.field_type != FieldType::String => {
-                if let Some(inner) = self.held_by(raw) {
-                    return 1 + self.write(inner.as_raw(), out);
+    /// The one value that a string holds, where a string cannot be meant.
+    fn held_by(&self, raw: Raw<'_>) -> Option<OwnedRaw> {
+        if self.kinds.has(Kinds::STRING) {
+            return None;
+        }
+        let text = raw.as_str()?;
+        let inner = OwnedRaw::parse(text.as_bytes()).ok()?;
+        let takes = |kind| self.kinds.has(kind);
+        let digits = text.trim().strip_prefix('-').unwrap_or(text.trim());
+        let fits = match inner.as_raw().kind() {
+            Kind::Null | Kind::String => false,
+            Kind::Bool => takes(Kinds::BOOLEAN),
+            Kind::Object => takes(Kinds::OBJECT),
+            Kind::Array => takes(Kinds::ARRAY),
+            Kind::Number => {
+                let is_plain = digits.bytes().all(|digit| digit.is_ascii_digit());
+                takes(Kinds::FRACTION) || (takes(Kinds::INTEGER) && is_plain)
+            }
+        };
+        fits.then_some(inner)
+    }
+}
+
+/// Follows the schema, so it recurses no deeper than that: the value in a string is no string.
+struct Repairing {
+    out: Vec<u8>,
+    /// Of exposed names, for what is named.
+    path: String,
+    repairs: Repairs,
+}
+
+impl Repairing {
+    fn write(&mut self, expected: &Expected, raw: Raw<'_>) {
+        match (raw.kind(), &expected.item) {
+            (Kind::String, _) => {
+                if let Some(inner) = expected.held_by(raw) {
+                    self.note(RepairKind::TextAsValue);
+                    return self.write(expected, inner.as_raw());
                 }
             }
-            (Kind::Object, None) if !self.members.is_empty() => {
-                return self.write_object(raw, out);
+            (Kind::Number, _) if expected.is_digits => {
+                self.note(RepairKind::NumberAsText);
+                return write_string(&mut self.out, raw.text());
+            }
+            (Kind::Object, _) if !expected.members.is_empty() || expected.others.is_some() => {
+                return self.write_object(expected, raw);
             }
             (Kind::Array, Some(item)) => {
-                out.push(b'[');
-                let mut repairs = 0;
+                self.out.push(b'[');
+                let length = self.path.len();
                 for (index, value) in raw.items().enumerate() {
                     if index > 0 {
-                        out.push(b',');
+                        self.out.push(b',');
                     }
-                    repairs += item.write(value, out);
+                    // Writing to a string cannot fail.
+                    let _ = write!(self.path, "[{index}]");
+                    self.write(item, value);
+                    self.path.truncate(length);
                 }
-                out.push(b']');
-                return repairs;
+                return self.out.push(b']');
             }
             _ => {}
         }
-        out.extend_from_slice(raw.text().as_bytes());
-        0
+        self.out.extend_from_slice(raw.text().as_bytes());
     }
 
-    fn write_object(&self, raw: Raw<'_>, out: &mut Vec<u8>) -> usize {
-        out.push(b'{');
-        let mut repairs = 0;
-        for (index, (name, value)) in raw.entries().enumerate() {
-            if index > 0 {
-                out.push(b',');
+    fn write_object(&mut self, expected: &Expected, raw: Raw<'_>) {
+        self.out.push(b'{');
+        let mut is_empty = true;
+        for (key, value) in raw.raw_entries() {
+            let name = key.as_str().unwrap_or_default();
+            let member = expected.member(&name);
+            let length = self.path.len();
+            if let Some(member) = member {
+                let dot = if self.path.is_empty() { "" } else { "." };
+                let _ = write!(self.path, "{dot}{}", member.name);
+                if value.is_null() && !member.is_required && !member.expected.kinds.has(Kinds::NULL)
+                {
+                    self.note(RepairKind::NullAsAbsent);
+                    self.path.truncate(length);
+                    continue;
+                }
             }
-            write_string(out, &name);
-            out.push(b':');
-            match self.members.iter().find(|member| *member.name == *name) {
-                Some(member) => repairs += member.write(value, out),
-                None => out.extend_from_slice(value.text().as_bytes()),
+            if !is_empty {
+                self.out.push(b',');
             }
+            is_empty = false;
+            self.out.extend_from_slice(key.text().as_bytes());
+            self.out.push(b':');
+            match (member, &expected.others) {
+                (Some(member), _) => self.write(&member.expected, value),
+                // Its name is the client's, so it is not told.
+                (None, Some(others)) => self.write(others, value),
+                (None, None) => self.out.extend_from_slice(value.text().as_bytes()),
+            }
+            self.path.truncate(length);
         }
-        out.push(b'}');
-        repairs
+        self.out.push(b'}');
     }
 
-    /// The one value of the declared type that a string holds.
-    fn held_by(&self, raw: Raw<'_>) -> Option<OwnedRaw> {
-        let text = raw.as_str()?;
-        let inner = OwnedRaw::parse(text.as_bytes()).ok()?;
-        let digits = text.trim().strip_prefix('-').unwrap_or(text.trim());
-        let fits = self.field_type.fits(inner.as_raw().kind())
-            && (self.field_type != FieldType::Integer
-                || digits.bytes().all(|digit| digit.is_ascii_digit()));
-        fits.then_some(inner)
+    fn note(&mut self, kind: RepairKind) {
+        self.repairs.count = self.repairs.count.saturating_add(1);
+        if self.repairs.named.len() < REPAIRS_NAMED_MAX {
+            self.repairs.named.push(Repair { field: self.path.as_str().into(), kind });
+        }
     }
 }

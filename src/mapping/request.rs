@@ -1,17 +1,19 @@
 //! Requests: arguments checked against the schema and placed where the API wants them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
 use smallvec::SmallVec;
 
+use super::arguments::{self, Arguments, ArgumentsText, SentDefault};
 use super::error::{FieldProblem, InvalidArguments};
 use super::placement::{self, Piece};
-use super::repair::Expected;
+use super::repair::{Expected, Repairs};
 use super::shape::{self, Field};
 use super::translate::{Direction, Members, Step, Unmapped};
 use super::validator::Validator;
-use super::{FieldRule, Location, MappingError, MappingErrors, check_count, schema};
+use super::{FieldRule, Location, MappingError, MappingErrors, check_count, digits, schema};
 use crate::json::{Kind, OwnedRaw, Raw};
 
 const JSON: &str = "application/json";
@@ -24,6 +26,8 @@ pub struct RequestPlan {
     schema: Value,
     validator: Validator,
     expected: Expected,
+    /// Single values that are sent when a call does not have them, by the path of their field.
+    sent_defaults: Vec<SentDefault>,
     /// The path, and the query that the template has.
     target: Vec<TargetPiece>,
     has_query: bool,
@@ -58,36 +62,6 @@ enum Body {
     Members(Members),
     /// One argument is the whole body.
     Whole(Box<str>, Box<Step>),
-}
-
-/// Arguments that fit their tool.
-#[derive(Debug)]
-pub struct Arguments<'a> {
-    text: ArgumentsText<'a>,
-    repairs: usize,
-}
-
-#[derive(Debug)]
-enum ArgumentsText<'a> {
-    Absent,
-    Given(Raw<'a>),
-    Repaired(OwnedRaw),
-}
-
-impl Arguments<'_> {
-    /// The object of the arguments; `None` when the call had none.
-    pub fn raw(&self) -> Option<Raw<'_>> {
-        match &self.text {
-            ArgumentsText::Absent => None,
-            ArgumentsText::Given(raw) => Some(*raw),
-            ArgumentsText::Repaired(owned) => Some(owned.as_raw()),
-        }
-    }
-
-    /// How many strings were taken for the number, boolean, object or array they hold.
-    pub const fn repairs(&self) -> usize {
-        self.repairs
-    }
 }
 
 /// What to send, without where to send it: the target is to be joined to the base path of a
@@ -153,8 +127,9 @@ impl RequestPlan {
             method,
             content_type,
             validator: Validator::compile(&schema)?,
+            expected: Expected::of(&schema),
+            sent_defaults: SentDefault::all(&fields, rules),
             schema,
-            expected: Expected::root(&fields),
             target: target(path_template, &placeholders)?,
             has_query: path_template.contains('?'),
             checks_values: parameters.iter().any(checked),
@@ -168,6 +143,26 @@ impl RequestPlan {
     /// [`input_schema`](super::input_schema) gives.
     pub const fn input_schema(&self) -> &Value {
         &self.schema
+    }
+
+    /// Whether calls can have a single value at a path of exposed names, so that
+    /// [`argument_text`](Self::argument_text) reads it.
+    pub fn has_single_argument(&self, path: &str) -> bool {
+        arguments::is_single(&self.schema, path)
+    }
+
+    /// The single value at a path of exposed names as it will be sent: that of the arguments, see
+    /// [`Arguments::text_of`], else the default where that is sent. `None` where nothing is sent.
+    pub fn argument_text<'a>(
+        &'a self,
+        arguments: &'a Arguments<'_>,
+        path: &str,
+    ) -> Option<Cow<'a, str>> {
+        arguments.text_of(path).or_else(|| {
+            let default =
+                self.sent_defaults.iter().find(|default| default.is_sent(path, arguments));
+            default.map(SentDefault::text)
+        })
     }
 
     /// Checks the arguments of a call. Absent and `null` mean `{}`.
@@ -187,12 +182,12 @@ impl RequestPlan {
                 other => return Err(not_an_object(other)),
             },
         };
-        let mut arguments = Arguments { text, repairs: 0 };
+        let mut arguments = Arguments { text, repairs: Repairs::default() };
         if !self.validator.accepts(object(&arguments)) {
             if let Some((repaired, repairs)) = self.expected.repair(object(&arguments)) {
                 arguments = Arguments { text: ArgumentsText::Repaired(repaired), repairs };
             }
-            if arguments.repairs == 0 || !self.validator.accepts(object(&arguments)) {
+            if arguments.repairs.count == 0 || !self.validator.accepts(object(&arguments)) {
                 return Err(self.problems(object(&arguments)));
             }
         }
@@ -238,7 +233,9 @@ impl RequestPlan {
         values.extend(self.parameters.iter().map(Parameter::absent));
         if !self.by_name.is_empty() {
             for (name, value) in raw.iter().flat_map(|raw| raw.entries()) {
+                // Where `null` is allowed, it is nothing to place.
                 if let Some((index, _)) = self.parameter(&name)
+                    && !value.is_null()
                     && let Some(slot) = values.get_mut(index)
                 {
                     *slot = Some(value);
@@ -407,7 +404,8 @@ fn fixed(rule: &FieldRule, value: &Value) -> Result<OwnedRaw, MappingError> {
     if !placeable {
         return Err(refuse("is not a single value or an array of them"));
     }
-    let owned = OwnedRaw::parse(value.to_string().as_bytes());
+    let sent = if rule.as_string { digits::sent(value) } else { value.to_string() };
+    let owned = OwnedRaw::parse(sent.as_bytes());
     let owned = owned.map_err(|_| refuse("cannot be written as JSON"))?;
     match placement::problem(rule.location, owned.as_raw()) {
         Some(problem) => Err(refuse(problem)),

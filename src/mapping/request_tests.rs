@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::input_schema;
+use super::super::{REPAIRS_NAMED_MAX, Repair, input_schema};
 use super::*;
 use crate::json::guard;
 
@@ -331,7 +331,11 @@ fn texts_are_taken_for_what_they_hold_only_where_that_is_declared() {
     let arguments = r#"{"fields":"{\"a\":1.50}","text":"{\"a\":1}","limit":"-10","ratio":"1e3",
         "open":"true","rows":"[{\"n\":\"1\"}]"}"#;
     let valid = plan.validate(Some(raw(arguments))).unwrap();
-    assert_eq!(valid.repairs(), 6);
+    assert_eq!(valid.repairs().count, 6);
+    let named = |repair: &Repair| format!("{} {}", repair.field, repair.kind.as_str());
+    let named: Vec<String> = valid.repairs().named.iter().map(named).collect();
+    let expected = ["fields", "limit", "ratio", "open", "rows", "rows[0].n"];
+    assert_eq!(named, expected.map(|field| format!("{field} text_as_value")));
     assert_eq!(
         body(&plan.build(&valid)),
         concat!(
@@ -352,9 +356,121 @@ fn texts_are_taken_for_what_they_hold_only_where_that_is_declared() {
     ] {
         assert!(plan.validate(Some(raw(bad))).is_err(), "{bad}");
     }
-    assert_eq!(plan.validate(Some(raw(r#"{"limit":1}"#))).unwrap().repairs(), 0);
+    assert_eq!(plan.validate(Some(raw(r#"{"limit":1}"#))).unwrap().repairs().count, 0);
     let bomb = format!(r#"{{"fields":"{}"}}"#, "[".repeat(1_000_000));
     assert!(plan.validate(Some(raw(&bomb))).is_err());
+}
+
+#[test]
+fn numbers_can_be_shown_as_texts() {
+    let list = json!([
+        {"source_field_name": "id", "type": "integer", "as_string": true, "format": "int64"},
+        {"source_field_name": "price", "type": "number", "as_string": true, "default": 1.5,
+         "send_default": true},
+        {"source_field_name": "rows[*].n[*]", "type": "integer", "as_string": true,
+         "enum": [1, "12345678901234567890123"]},
+        {"source_field_name": "q", "type": "integer", "as_string": true, "location": "query"},
+        {"source_field_name": "c", "type": "integer", "as_string": true,
+         "constant": "98765432109876543210"},
+    ]);
+    let plan = plan("POST", "/", &list);
+    let properties = &plan.input_schema()["properties"];
+    let pattern = "^-?(0|[1-9][0-9]*)$";
+    assert_eq!(properties["id"], json!({"type": "string", "pattern": pattern, "format": "int64"}));
+    assert_eq!(properties["price"]["default"], json!("1.5"));
+    let n = &properties["rows"]["items"]["properties"]["n"];
+    assert_eq!(n["items"]["enum"], json!(["1", "12345678901234567890123"]));
+    let arguments = r#"{"id":"9007199254740993","rows":[{"n":["12345678901234567890123"]}],
+        "q":"-5"}"#;
+    let request = sent(&plan, arguments);
+    assert_eq!(request.target, "/?q=-5");
+    assert_eq!(
+        body(&request),
+        concat!(
+            r#"{"id":9007199254740993,"rows":[{"n":[12345678901234567890123]}],"#,
+            r#""price":1.5,"c":98765432109876543210}"#
+        )
+    );
+    assert_eq!(
+        body(&sent(&plan, r#"{"price":"-1.50e+7"}"#)),
+        r#"{"price":-1.50e+7,"c":98765432109876543210}"#
+    );
+    for bad in [r#"{"id":"1.0"}"#, r#"{"id":"01"}"#, r#"{"id":"1\n"}"#, r#"{"price":"1,5"}"#] {
+        assert!(plan.validate(Some(raw(bad))).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn null_means_absent_where_a_value_is_optional() {
+    let list = json!([
+        {"source_field_name": "id", "location": "path", "type": "integer"},
+        {"source_field_name": "q", "location": "query"},
+        {"source_field_name": "o", "type": "object"},
+        {"source_field_name": "o.a", "type": "integer"},
+        {"source_field_name": "o.b", "required": true},
+        {"source_field_name": "n", "schema": {"type": ["integer", "null"]}},
+        {"source_field_name": "m", "default": "x", "send_default": true},
+        {"source_field_name": "big", "type": "integer", "as_string": true},
+        {"source_field_name": "rows[*]", "type": "integer"},
+        {"source_field_name": "free", "type": "object", "additional_properties":
+            {"type": "object", "properties": {"k": {"type": "integer"}}}},
+    ]);
+    let plan = plan("POST", "/{id}", &list);
+    let text = r#"{"id":"1","q":null,"o":{"a":null,"b":"null"},"n":null,"m":null,"big":-12,
+        "rows":null,"free":{"any":{"k":"5"}}}"#;
+    let valid = plan.validate(Some(raw(text))).unwrap();
+    let request = plan.build(&valid);
+    assert_eq!(request.target, "/1");
+    assert_eq!(
+        body(&request),
+        r#"{"o":{"b":"null"},"n":null,"big":-12,"free":{"any":{"k":5}},"m":"x"}"#
+    );
+    let kinds: Vec<&str> =
+        valid.repairs().named.iter().map(|repair| repair.kind.as_str()).collect();
+    let (text, null) = ("text_as_value", "null_as_absent");
+    assert_eq!(kinds, [text, null, null, null, "number_as_text", null, text]);
+    for bad in [
+        r#"{"id":null}"#,
+        r#"{"id":1,"o":{"b":null}}"#,
+        r#"{"id":1,"rows":[null]}"#,
+        r#"{"id":1,"unknown":null}"#,
+        r#"{"id":1,"q":5}"#,
+    ] {
+        assert!(plan.validate(Some(raw(bad))).is_err(), "{bad}");
+    }
+    let many = format!(r#"{{"id":1,"rows":[{}"2"]}}"#, r#""1","#.repeat(1000));
+    let valid = plan.validate(Some(raw(&many))).unwrap();
+    assert_eq!((valid.repairs().count, valid.repairs().named.len()), (1001, REPAIRS_NAMED_MAX));
+}
+
+#[test]
+fn one_argument_can_be_read_as_a_text() {
+    let list = json!([
+        {"source_field_name": "x.mode", "exposed_field_name": "m", "enum": ["a", "b"]},
+        {"source_field_name": "n", "type": "integer"},
+        {"source_field_name": "d", "type": "boolean", "default": false, "send_default": true},
+        {"source_field_name": "l[*]"},
+        {"source_field_name": "p.k", "default": "v", "send_default": true},
+        {"source_field_name": "f.k", "default": "w", "send_default": true},
+        {"source_field_name": "f.c.c", "constant": 1, "type": "integer"},
+    ]);
+    let plan = plan("POST", "/", &list);
+    for (path, expected) in
+        [("x.m", true), ("n", true), ("d", true), ("l", false), ("x", false), ("x.mode", false)]
+    {
+        assert_eq!(plan.has_single_argument(path), expected, "{path}");
+    }
+    let valid = plan.validate(Some(raw(r#"{"x":{"m":"\u0061"},"n":1.0,"l":[]}"#))).unwrap();
+    let text = |path| plan.argument_text(&valid, path);
+    assert_eq!(text("x.m").as_deref(), Some("a"));
+    assert_eq!(text("n").as_deref(), Some("1"));
+    assert_eq!(text("d").as_deref(), Some("false"));
+    assert_eq!((text("l"), text("x"), text("z")), (None, None, None));
+    // A default goes out where its object does.
+    assert_eq!((text("p.k"), text("f.k").as_deref()), (None, Some("w")));
+    let valid = plan.validate(Some(raw(r#"{"p":{}}"#))).unwrap();
+    assert_eq!(plan.argument_text(&valid, "p.k").as_deref(), Some("v"));
+    assert_eq!(body(&plan.build(&valid)), r#"{"p":{"k":"v"},"d":false,"f":{"k":"w","c":{"c":1}}}"#);
 }
 
 /// Pairs of a query string, decoded.

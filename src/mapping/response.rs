@@ -101,6 +101,20 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_shown_as_texts_with_their_digits() {
+        let list = json!([
+            {"source_field_name": "id", "type": "integer", "as_string": true},
+            {"source_field_name": "a[*].p[*]", "type": "number", "as_string": true},
+        ]);
+        let body = r#"{"id":12345678901234567890123,"a":[{"p":[1.50,1e400,"x",null]}],"n":1.0}"#;
+        let expected =
+            r#"{"id":"12345678901234567890123","a":[{"p":["1.50","1e400","x",null]}],"n":1.0}"#;
+        assert_eq!(translated(&list, body), expected);
+        let schema = output_schema(&rules(&list)).unwrap().unwrap();
+        assert_eq!(schema["properties"]["id"]["description"], json!("(string)"));
+    }
+
+    #[test]
     fn an_array_can_be_the_root() {
         let list = json!([{"source_field_name": "[*].id", "exposed_field_name": "key"}]);
         assert_eq!(

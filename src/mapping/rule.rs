@@ -137,6 +137,16 @@ pub struct FieldRule {
     /// A value that is always sent. The client neither sees nor sets the field.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub constant: Option<Value>,
+    /// Shows an integer or a number to the client as a text of its digits and sends it to the API as
+    /// the number: most clients round what is larger than 2^53 or has many decimals. Of an array
+    /// it is said for the items.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub as_string: bool,
+    /// A JSON Schema of 2020-12 that stands in place of `type`, `format`, `enum`,
+    /// `array_item_type` and `additional_properties`. Where the source ends with `[*]` it is that
+    /// of the items. Its `$ref`s point into itself and must not go round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
     /// The values that are allowed; of the items where the field is an array.
     #[serde(default, rename = "enum", skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<Value>>,
@@ -153,6 +163,19 @@ impl FieldRule {
     /// A rule with everything else at its default: an optional string.
     pub fn new(source_field_name: impl Into<String>, location: Location) -> Self {
         Self { source_field_name: source_field_name.into(), location, ..Self::default() }
+    }
+
+    /// The first key that says again what a raw schema has to say.
+    pub(super) fn beside_schema(&self) -> Option<&'static str> {
+        let said = [
+            ("type", self.field_type.is_some()),
+            ("format", self.format.is_some()),
+            ("enum", self.allowed.is_some()),
+            ("array_item_type", self.array_item_type.is_some()),
+            ("additional_properties", self.additional_properties.is_some()),
+            ("as_string", self.as_string),
+        ];
+        said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
     }
 
     /// How errors name the rule: `order.id (body)`.
@@ -183,6 +206,7 @@ mod tests {
             "source_field_name": "order.lines[*].sku", "exposed_field_name": "article",
             "location": "body", "type": "string", "format": "uuid", "required": true,
             "enum": ["a"], "description": "d", "default": "a", "send_default": true,
+            "as_string": true, "schema": {"type": "string"},
         });
         let rule: FieldRule = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(rule.field_type, Some(FieldType::String));

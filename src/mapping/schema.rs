@@ -3,8 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::kinds::Kinds;
 use super::shape::{self, Content, Field, Node};
-use super::{FieldRule, FieldType, MappingErrors, check_count};
+use super::{FieldRule, FieldType, MappingErrors, check_count, digits};
+
+/// How deep raw schemas are followed. They are bounded more tightly where they are read.
+const LEVELS_MAX: usize = 64;
 
 /// The input schema of a tool.
 ///
@@ -86,8 +90,9 @@ fn node(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
     if let Some(description) = rule.and_then(|rule| rule.description.as_ref()) {
         schema.insert("description".to_owned(), json!(description));
     }
-    if let Some(default) = rule.and_then(|rule| rule.default.as_ref()) {
-        schema.insert("default".to_owned(), default.clone());
+    if let Some((rule, default)) = rule.and_then(|rule| Some((rule, rule.default.as_ref()?))) {
+        let shown = if rule.as_string { digits::shown(default) } else { default.clone() };
+        schema.insert("default".to_owned(), shown);
     }
     schema
 }
@@ -95,7 +100,11 @@ fn node(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
 /// What holds for a field and for an item of an array alike.
 fn value(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
     let rule = node.rule.and_then(|index| rules.get(index));
+    if let Some(Value::Object(schema)) = node.schema.as_deref() {
+        return schema.clone();
+    }
     let additional = rule.and_then(|rule| rule.additional_properties.as_ref());
+    let as_text = rule.filter(|rule| rule.as_string).and_then(|_| digits::pattern(node.field_type));
     let mut schema = match &node.content {
         Content::Object(members) => object(members.iter(), rules, additional),
         Content::Array(item) => {
@@ -107,7 +116,11 @@ fn value(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
         }
         Content::Leaf => {
             let mut schema = Map::new();
-            schema.insert("type".to_owned(), json!(node.field_type.as_str()));
+            let shown = if as_text.is_some() { FieldType::String } else { node.field_type };
+            schema.insert("type".to_owned(), json!(shown.as_str()));
+            if let Some(pattern) = as_text {
+                schema.insert("pattern".to_owned(), json!(pattern));
+            }
             if let Some(additional) = additional.filter(|_| node.field_type == FieldType::Object) {
                 schema.insert("additionalProperties".to_owned(), additional.clone());
             }
@@ -118,7 +131,11 @@ fn value(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
         schema.insert("format".to_owned(), json!(format));
     }
     if let Some(allowed) = rule.and_then(|rule| rule.allowed.as_ref()) {
-        schema.insert("enum".to_owned(), json!(allowed));
+        let shown: Vec<Value> = match as_text {
+            Some(_) => allowed.iter().map(digits::shown).collect(),
+            None => allowed.clone(),
+        };
+        schema.insert("enum".to_owned(), json!(shown));
     }
     schema
 }
@@ -127,6 +144,13 @@ fn value(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
 fn described(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
     let rule = node.rule.and_then(|index| rules.get(index));
     let mut schema = Map::new();
+    if let Some(raw) = &node.schema {
+        schema = told(raw, LEVELS_MAX);
+        if let Some(description) = rule.and_then(|rule| rule.description.as_ref()) {
+            schema.insert("description".to_owned(), json!(description));
+        }
+        return schema;
+    }
     match &node.content {
         Content::Leaf => {}
         Content::Array(item) => {
@@ -144,7 +168,9 @@ fn described(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
     }
     if let Some(rule) = rule {
         let format = rule.format.as_ref().map(|format| format!(", {format}")).unwrap_or_default();
-        let told = format!("({}{format})", node.field_type.as_str());
+        let as_text = rule.as_string && matches!(node.content, Content::Leaf);
+        let shown = if as_text { FieldType::String } else { node.field_type };
+        let told = format!("({}{format})", shown.as_str());
         let description = match &rule.description {
             Some(description) => format!("{description} {told}"),
             None => told,
@@ -152,4 +178,35 @@ fn described(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
         schema.insert("description".to_owned(), json!(description));
     }
     schema
+}
+
+/// The same of a raw schema: names, nesting and descriptions, with the types in words.
+fn told(schema: &Value, levels: usize) -> Map<String, Value> {
+    let mut out = Map::new();
+    let Some(levels) = levels.checked_sub(1) else { return out };
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        let members = properties
+            .iter()
+            .map(|(name, member)| (name.clone(), Value::Object(told(member, levels))));
+        out.insert("properties".to_owned(), members.collect());
+    }
+    if let Some(items) = schema.get("items") {
+        out.insert("items".to_owned(), Value::Object(told(items, levels)));
+    }
+    let kinds = Kinds::of_schema(schema);
+    let words = if kinds == Kinds::ALL { String::new() } else { kinds.words().join(" or ") };
+    let format = schema.get("format").and_then(Value::as_str);
+    let words: Vec<&str> = [words.as_str(), format.unwrap_or_default()]
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .collect();
+    let mut told = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if !words.is_empty() {
+        let blank = if told.is_empty() { "" } else { " " };
+        told = format!("{told}{blank}({})", words.join(", "));
+    }
+    if !told.is_empty() {
+        out.insert("description".to_owned(), json!(told));
+    }
+    out
 }

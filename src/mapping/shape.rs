@@ -3,9 +3,16 @@
 //!
 //! Its depth is bounded by `SEGMENTS_MAX`, so walking it may recurse.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use serde_json::Value;
+
+use super::digits;
+use super::discovery::SCHEMA_DISCOVERY;
+use super::keys::{self, Wish};
+use super::kinds::Kinds;
 use super::path::{FieldPath, Segment};
+use super::raw_schema::{self, RawSchema};
 use super::validator::kind_of;
 use super::{FieldRule, FieldType, Location, MappingError, MappingErrors};
 
@@ -25,6 +32,8 @@ pub(super) struct Node {
     pub(super) rule: Option<usize>,
     pub(super) field_type: FieldType,
     pub(super) content: Content,
+    /// In place of what the rule and the content say; the content has only other names.
+    pub(super) schema: Option<Box<Value>>,
 }
 
 #[derive(Debug)]
@@ -45,13 +54,14 @@ pub(super) struct Field {
 }
 
 impl Node {
-    fn new(source: &str) -> Self {
+    pub(super) fn new(source: &str) -> Self {
         Self {
             source: source.into(),
             exposed: source.into(),
             rule: None,
             field_type: FieldType::String,
             content: Content::Leaf,
+            schema: None,
         }
     }
 
@@ -129,7 +139,9 @@ pub(super) fn request_fields(rules: &[FieldRule], errors: &mut MappingErrors) ->
             _ => fields.push(Field { node: root, location: Location::Body, whole: true }),
         }
     }
-    name_apart(&mut fields, rules, errors);
+    let visible = fields.iter_mut().filter(|field| !field.node.is_hidden(rules));
+    let visible = visible.map(|field| (&mut field.node, field.location)).collect();
+    name_apart(visible, Some(SCHEMA_DISCOVERY), rules, errors);
     fields
 }
 
@@ -143,30 +155,27 @@ fn parameter(index: usize, rule: &FieldRule) -> Result<Node, MappingError> {
     if node.source.is_empty() {
         return Err(MappingError::NoName { field: rule.name() });
     }
-    node.exposed = plain_name(&node.source);
     if wire.is_some() {
         node.item();
     }
     finish_one(&mut node, Some(rule))?;
     set_rule(&mut node, index);
-    let item_type = match &node.content {
-        Content::Array(item) => item.field_type,
-        _ => node.field_type,
-    };
-    if !item_type.is_scalar() {
+    if !is_placeable(&node) {
         return Err(MappingError::NotInBody { field: rule.name(), location: rule.location });
     }
     Ok(node)
 }
 
-/// The name of a parameter as models can write it: the interfaces of models take no brackets in
-/// names, but query strings have `filter[status]`.
-fn plain_name(wire: &str) -> Box<str> {
-    let foreign = |character: char| {
-        !character.is_ascii_alphanumeric() && !matches!(character, '_' | '.' | '-')
+/// Whether path, query, headers and cookies have room for the value.
+fn is_placeable(node: &Node) -> bool {
+    let item = match &node.content {
+        Content::Array(item) => item,
+        _ => node,
     };
-    let parts: Vec<&str> = wire.split(foreign).filter(|part| !part.is_empty()).collect();
-    if parts.is_empty() { wire.into() } else { parts.join("_").into_boxed_str() }
+    match &item.schema {
+        Some(schema) => raw_schema::is_placeable(schema, !std::ptr::eq(item, node)),
+        None => item.field_type.is_scalar(),
+    }
 }
 
 fn set_rule(node: &mut Node, index: usize) {
@@ -242,6 +251,9 @@ fn finish(node: &mut Node, rules: &[FieldRule], owner: Option<usize>, errors: &m
 /// The node itself, and the items of an array that no other rule looks into.
 fn finish_one(node: &mut Node, rule: Option<&FieldRule>) -> Result<(), MappingError> {
     if let Some(rule) = rule {
+        if let Some(schema) = &rule.schema {
+            return finish_raw(node, rule, schema);
+        }
         if matches!(node.content, Content::Leaf) && rule.field_type == Some(FieldType::Array) {
             node.item();
         }
@@ -261,17 +273,38 @@ fn finish_one(node: &mut Node, rule: Option<&FieldRule>) -> Result<(), MappingEr
     check_values(rule, node)
 }
 
+/// A field with a raw schema, or an array of what has one.
+fn finish_raw(node: &mut Node, rule: &FieldRule, schema: &Value) -> Result<(), MappingError> {
+    if has_members(node) {
+        return Err(MappingError::SchemaWithMembers { field: rule.name() });
+    }
+    check_rule(rule, node)?;
+    if let Some(name) = &rule.exposed_field_name {
+        node.exposed = name.as_str().into();
+    }
+    let raw = RawSchema::compile(rule, schema)?;
+    settle_raw(node, raw);
+    Ok(())
+}
+
+/// The schema is that of the innermost items, as many arrays as the path goes through.
+fn settle_raw(node: &mut Node, raw: RawSchema) {
+    if let Content::Array(item) = &mut node.content {
+        node.field_type = FieldType::Array;
+        return settle_raw(item, raw);
+    }
+    node.field_type = Kinds::of_schema(&raw.schema).field_type().unwrap_or(FieldType::String);
+    node.content = raw.content;
+    node.schema = Some(Box::new(raw.schema));
+}
+
 fn finish_members(members: &mut [Node], rules: &[FieldRule], errors: &mut MappingErrors) {
     for member in members.iter_mut() {
         let rule = member.rule;
         finish(member, rules, rule, errors);
     }
-    let mut names = HashSet::new();
-    for member in members.iter().filter(|member| !member.is_hidden(rules)) {
-        if !names.insert(&member.exposed) {
-            errors.note::<()>(Err(same_name(member, rules)));
-        }
-    }
+    let visible = members.iter_mut().filter(|member| !member.is_hidden(rules));
+    name_apart(visible.map(|node| (node, Location::Body)).collect(), None, rules, errors);
 }
 
 /// What arrays hold, down to what is no array.
@@ -373,9 +406,15 @@ fn check_values(rule: Option<&FieldRule>, node: &Node) -> Result<(), MappingErro
     let whole = [("constant", &rule.constant), ("default", &rule.default)];
     let whole = whole.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?, node)));
     let allowed = rule.allowed.iter().flatten().map(|value| ("enum", value, innermost));
+    if rule.as_string && digits::pattern(innermost.field_type).is_none() {
+        return Err(MappingError::NoNumber { field: rule.name() });
+    }
     for (key, value, node) in whole.chain(allowed) {
         let null_constant = key == "constant" && value.is_null();
-        if !null_constant && !node.field_type.fits(kind_of(value)) {
+        let is_text = rule.as_string
+            && node.field_type.is_scalar()
+            && value.as_str().is_some_and(digits::is_number);
+        if !null_constant && !is_text && !node.field_type.fits(kind_of(value)) {
             let expected = node.field_type.as_str();
             return Err(MappingError::Value { field: rule.name(), key, expected });
         }
@@ -391,31 +430,32 @@ fn check_values(rule: Option<&FieldRule>, node: &Node) -> Result<(), MappingErro
     }
 }
 
-/// Gives fields of one name in several places distinct names that do not depend on the order of
-/// the rules: one that was named by its rule keeps it, else the first place in the order of
-/// [`Location`]; the others get their place behind their name, `id_query`.
-fn name_apart(fields: &mut [Field], rules: &[FieldRule], errors: &mut MappingErrors) {
-    let is_named = |field: &Field| {
-        let rule = field.node.rule.and_then(|index| rules.get(index));
+/// Gives the members of one object their keys. Two that are said to have one name are an error;
+/// whatever else collides is told apart, see [`keys::assign`].
+fn name_apart(
+    mut members: Vec<(&mut Node, Location)>,
+    reserved: Option<&str>,
+    rules: &[FieldRule],
+    errors: &mut MappingErrors,
+) {
+    let is_said = |node: &Node| {
+        let rule = node.rule.and_then(|index| rules.get(index));
         rule.is_some_and(|rule| rule.exposed_field_name.is_some())
     };
-    let visible = |field: &&mut Field| !field.node.is_hidden(rules);
-    let mut keepers: HashMap<Box<str>, (bool, Location)> = HashMap::new();
-    for field in fields.iter_mut().filter(visible) {
-        let rank = (!is_named(field), field.location);
-        let keeper = keepers.entry(field.node.exposed.clone()).or_insert(rank);
-        *keeper = rank.min(*keeper);
+    let mut wishes = Vec::with_capacity(members.len());
+    for (node, location) in &members {
+        let (name, source) = (&*node.exposed, &*node.source);
+        wishes.push(Wish { name, is_said: is_said(node), location: *location, source });
     }
-    let mut names = HashSet::new();
-    for field in fields.iter_mut().filter(visible) {
-        let rank = (!is_named(field), field.location);
-        if keepers.get(&field.node.exposed) != Some(&rank) && rank.0 {
-            let name = format!("{}_{}", field.node.exposed, field.location);
-            field.node.exposed = name.into_boxed_str();
+    let mut said = HashSet::new();
+    for (wish, (node, _)) in wishes.iter().zip(&members).filter(|(wish, _)| wish.is_said) {
+        if !said.insert(wish.name) {
+            errors.note::<()>(Err(same_name(node, rules)));
         }
-        if !names.insert(field.node.exposed.clone()) {
-            errors.note::<()>(Err(same_name(&field.node, rules)));
-        }
+    }
+    let keys = keys::assign(&wishes, reserved);
+    for ((node, _), key) in members.iter_mut().zip(keys) {
+        node.exposed = key;
     }
 }
 

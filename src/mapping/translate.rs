@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use super::shape::{Content, Node};
-use super::{FieldRule, MappingError};
+use super::{FieldRule, MappingError, digits};
 use crate::json::{Kind, OwnedRaw, Raw, write_string};
 
 /// What to do with one value.
@@ -30,6 +30,10 @@ pub(super) struct Step {
 #[derive(Debug)]
 enum StepContent {
     Leaf,
+    /// A number that clients see as a text, on its way to the API.
+    ToNumber,
+    /// And back.
+    ToText,
     Object(Members),
     Array(Box<Step>),
 }
@@ -74,7 +78,11 @@ impl Step {
             Direction::Request => (&node.exposed, &node.source),
             Direction::Response => (&node.source, &node.exposed),
         };
+        let rule = node.rule.and_then(|index| rules.get(index));
+        let as_text = rule.is_some_and(|rule| rule.as_string);
         let content = match &node.content {
+            Content::Leaf if as_text && direction == Direction::Request => StepContent::ToNumber,
+            Content::Leaf if as_text => StepContent::ToText,
             Content::Leaf => StepContent::Leaf,
             Content::Array(item) => {
                 StepContent::Array(Box::new(Self::compile_item(item, rules, direction)?))
@@ -83,12 +91,14 @@ impl Step {
                 StepContent::Object(Members::compile(nodes.iter(), rules, direction)?)
             }
         };
-        let rule = node.rule.and_then(|index| rules.get(index));
         let rule = rule.filter(|_| direction == Direction::Request);
-        let constant = fixed(rule.and_then(|rule| rule.constant.as_ref()))?;
-        let default = rule.filter(|rule| rule.send_default).and_then(|rule| rule.default.as_ref());
+        let constant = rule.and_then(|rule| Some(fixed(rule, rule.constant.as_ref()?)));
+        let constant = constant.transpose()?;
+        let default = rule.filter(|rule| rule.send_default);
+        let default = default.and_then(|rule| Some(fixed(rule, rule.default.as_ref()?)));
         let (plain, forced) = match &content {
             StepContent::Leaf => (true, false),
+            StepContent::ToNumber | StepContent::ToText => (false, false),
             StepContent::Array(item) => (item.plain, false),
             StepContent::Object(members) => (members.are_plain(), members.force()),
         };
@@ -101,7 +111,7 @@ impl Step {
             key: key.into_boxed_slice(),
             content,
             plain,
-            default: fixed(default)?,
+            default: default.transpose()?,
             forced: forced || constant.is_some(),
             constant,
         })
@@ -152,18 +162,18 @@ impl Step {
                 }
                 out.push(b']');
             }
+            (StepContent::ToNumber, Kind::String) => digits::write_number(raw, out),
+            (StepContent::ToText, Kind::Number) => digits::write_text(raw, out),
             // Also what is of another kind than the rules say: it is not ours to judge.
             _ => out.extend_from_slice(raw.text().as_bytes()),
         }
     }
 }
 
-fn fixed(value: Option<&serde_json::Value>) -> Result<Option<OwnedRaw>, MappingError> {
-    let parse = |value: &serde_json::Value| {
-        OwnedRaw::parse(value.to_string().as_bytes())
-            .map_err(|error| MappingError::Schema { problem: error.to_string() })
-    };
-    value.map(parse).transpose()
+fn fixed(rule: &FieldRule, value: &serde_json::Value) -> Result<OwnedRaw, MappingError> {
+    let sent = if rule.as_string { digits::sent(value) } else { value.to_string() };
+    OwnedRaw::parse(sent.as_bytes())
+        .map_err(|error| MappingError::Schema { problem: error.to_string() })
 }
 
 impl Members {

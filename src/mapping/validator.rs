@@ -14,7 +14,7 @@ use serde_json::{Number, Value};
 
 use super::MappingError;
 use super::error::FieldProblem;
-use crate::json::{Kind, Raw, to_value};
+use crate::json::{Kind, OwnedRaw, Raw, to_value};
 
 /// Above this size of the arguments only the first problem is looked for: a huge array of wrong
 /// items must not become as many errors.
@@ -39,6 +39,12 @@ impl Validator {
     #[inline]
     pub(super) fn accepts(&self, arguments: Raw<'_>) -> bool {
         self.0.is_valid(Instance::Value(arguments))
+    }
+
+    /// The same for a value that is no argument yet.
+    pub(super) fn accepts_value(&self, value: &Value) -> bool {
+        OwnedRaw::parse(value.to_string().as_bytes())
+            .is_ok_and(|value| self.accepts(value.as_raw()))
     }
 
     /// What does not fit; empty when everything does.

@@ -20,8 +20,12 @@ pub(super) fn status(core: &Core) -> Value {
         .map(|view| format!("{}/{}", view.tenant, view.client_application))
         .collect();
     clients.sort();
-    let tools: std::collections::HashSet<_> =
-        published.snapshot.views().flat_map(|view| view.tools()).map(Arc::as_ptr).collect();
+    let tools: std::collections::HashSet<_> = published
+        .snapshot
+        .views()
+        .flat_map(|view| view.tools())
+        .map(|tool| Arc::as_ptr(&tool.tool))
+        .collect();
     let store = match shared.store.state() {
         StoreState::Healthy => "healthy".to_owned(),
         StoreState::ReadOnly { reason } => format!("read-only: {reason}"),
