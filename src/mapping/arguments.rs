@@ -43,7 +43,7 @@ impl Arguments<'_> {
     }
 
     fn at(&self, path: &str) -> Option<Raw<'_>> {
-        path.split('.').try_fold(self.raw()?, |value, name| value.get(name))
+        path.split('.').try_fold(self.raw()?, Raw::get)
     }
 
     /// The single value at a path of exposed names (`order.kind`) as a text: a string decoded, a

@@ -32,7 +32,7 @@ pub enum Dialect {
     /// Function declarations of Gemini in the words that all of its APIs and versions take: `type`,
     /// `format`, `description`, `nullable`, `enum`, `items`, `properties`, `required`.
     Gemini,
-    /// Functions of OpenAI with `strict`: all properties are required, those that may be absent
+    /// Functions of `OpenAI` with `strict`: all properties are required, those that may be absent
     /// can be `null`, no others are allowed.
     OpenaiStrict,
 }

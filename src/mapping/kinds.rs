@@ -1,6 +1,6 @@
 //! Which kinds of values a schema can take, as far as its words say.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::FieldType;
 
@@ -109,10 +109,19 @@ impl Kinds {
         Self::of_level(schema, LEVELS_MAX)
     }
 
+    /// The same of the words of a schema.
+    pub(super) fn of_words(words: &Map<String, Value>) -> Self {
+        Self::of_levels(words, LEVELS_MAX)
+    }
+
     fn of_level(schema: &Value, levels: usize) -> Self {
         let Value::Object(schema) = schema else {
             return if *schema == Value::Bool(false) { Self(0) } else { Self::ALL };
         };
+        Self::of_levels(schema, levels)
+    }
+
+    fn of_levels(schema: &Map<String, Value>, levels: usize) -> Self {
         let Some(levels) = levels.checked_sub(1) else { return Self::ALL };
         let mut kinds = match schema.get("type") {
             Some(Value::String(word)) => Self::of_word(word),

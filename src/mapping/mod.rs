@@ -18,7 +18,7 @@
 //! `validator.rs` names `jsonschema`.
 
 mod arguments;
-mod budget;
+pub mod budget;
 mod dialect;
 mod digits;
 mod discovery;

@@ -60,7 +60,7 @@ fn a_schema_stands_in_place_of_the_rule() {
         r#"{"f":{"a":9,"x-1":1}}"#,
         r#"{"f":"x"}"#,
     ] {
-        assert!(sent(&plan, bad).unwrap_err().contains("f"), "{bad}");
+        assert!(sent(&plan, bad).unwrap_err().contains(": f"), "{bad}");
     }
 }
 

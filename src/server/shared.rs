@@ -14,6 +14,7 @@ use super::{
     guard::Guard,
     message::CoreMessage,
     publication::{Publication, Published},
+    reload::ReloadState,
 };
 use crate::{
     catalog::{Snapshot, TenantId},
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) publication: Publication,
     /// How much everybody has used of what they may.
     pub(crate) limiter: Limiter,
+    pub(crate) reload: Arc<ReloadState>,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,
@@ -90,6 +92,7 @@ impl Timing {
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) publication: Publication,
+    pub(crate) reload: Arc<ReloadState>,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,
@@ -116,6 +119,7 @@ impl Shared {
             server_info: ServerInfo::new("ringway", "Ringway", env!("CARGO_PKG_VERSION")),
             publication: parts.publication,
             limiter: Limiter::default(),
+            reload: parts.reload,
             sessions: parts.sessions,
             session_ids: parts.session_ids,
             store: parts.store,

@@ -14,12 +14,14 @@
 
 mod harness;
 
+mod changes;
 mod commands;
 mod cores;
 mod explain;
 mod faults;
 mod keys;
 mod lifecycle;
+mod operators;
 mod recovery;
 mod rest;
 mod sessions;

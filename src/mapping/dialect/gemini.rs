@@ -3,6 +3,8 @@
 //! Formats that it does not know, lists of other things than strings, unions and objects without
 //! properties make it refuse the whole request, so they are shown as something else.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::read::{Form, FormKind};
@@ -18,7 +20,7 @@ pub(super) fn write(form: &Form) -> Value {
 }
 
 fn place(form: &Form) -> Map<String, Value> {
-    let form = &chosen(form);
+    let form = &*chosen(form);
     let is_free = form.kind == FormKind::Object && form.properties.is_empty();
     let mut out = if is_free { json_text(form) } else { Map::new() };
     if form.is_nullable {
@@ -69,12 +71,12 @@ fn members(form: &Form, out: &mut Map<String, Value>) {
 
 /// One form in place of a union: objects are folded; of others a plain string is taken, because
 /// it holds most, else the first.
-fn chosen(form: &Form) -> Form {
+fn chosen(form: &Form) -> Cow<'_, Form> {
     if form.kind != FormKind::Union {
-        return form.clone();
+        return Cow::Borrowed(form);
     }
     if form.alternatives.iter().all(|form| form.kind == FormKind::Object) {
-        return form.folded();
+        return Cow::Owned(form.folded());
     }
     let is_plain = |form: &&Form| {
         form.kind == FormKind::String
@@ -86,7 +88,8 @@ fn chosen(form: &Form) -> Form {
     let texts = [form.description.as_str(), taken.description.as_str()];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     let default = form.default.clone().or_else(|| taken.default.clone());
-    Form { description: texts.join(" "), is_nullable: form.is_nullable, default, ..taken }
+    let is_nullable = form.is_nullable;
+    Cow::Owned(Form { description: texts.join(" "), is_nullable, default, ..taken })
 }
 
 /// Formats that Gemini takes; for any other it refuses the request.

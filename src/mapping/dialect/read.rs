@@ -1,5 +1,6 @@
 //! From any schema to a tree that has one type at each place.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -217,7 +218,7 @@ impl Reader {
         {
             return self.union(words, branches, depth);
         }
-        let mut kinds = Kinds::of_schema(&Value::Object(words.clone()));
+        let mut kinds = Kinds::of_words(words);
         if kinds == Kinds::ALL {
             // Nothing is said, so what is described is what is meant.
             if words.contains_key("properties") {
@@ -335,16 +336,19 @@ impl Reader {
 }
 
 /// The words of a schema with those of its `allOf`. What is said twice is taken from the first.
-fn merged(words: &Map<String, Value>, levels: usize) -> Map<String, Value> {
+fn merged(words: &Map<String, Value>, levels: usize) -> Cow<'_, Map<String, Value>> {
+    if !words.contains_key("allOf") {
+        return Cow::Borrowed(words);
+    }
     let mut out = words.clone();
     let (Some(Value::Array(branches)), Some(levels)) = (out.remove("allOf"), levels.checked_sub(1))
     else {
-        return out;
+        return Cow::Owned(out);
     };
     for branch in branches.iter().filter_map(Value::as_object) {
         merge(&mut out, &merged(branch, levels));
     }
-    out
+    Cow::Owned(out)
 }
 
 fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
@@ -372,7 +376,7 @@ fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
 
 fn described(mut form: Form, words: &Map<String, Value>) -> Form {
     if let Some(description) = words.get("description").and_then(Value::as_str) {
-        form.description = description.to_owned();
+        description.clone_into(&mut form.description);
     }
     if let Some(default) = words.get("default") {
         form.default = Some(default.clone());

@@ -1,4 +1,4 @@
-//! Functions of OpenAI with `strict`.
+//! Functions of `OpenAI` with `strict`.
 //!
 //! Limits of its documentation: 5,000 properties, 10 levels, 1,000 listed values, 120,000 characters
 //! of names and listed values; of one list longer than 250 values, 15,000 characters. What is
@@ -153,9 +153,10 @@ impl Writer {
 }
 
 fn kind(kind: FormKind, is_nullable: bool) -> Value {
-    match is_nullable && kind != FormKind::Null {
-        true => json!([kind.as_str(), "null"]),
-        false => json!(kind.as_str()),
+    if is_nullable && kind != FormKind::Null {
+        json!([kind.as_str(), "null"])
+    } else {
+        json!(kind.as_str())
     }
 }
 
