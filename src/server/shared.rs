@@ -16,6 +16,7 @@ use super::{
     message::CoreMessage,
     openapi::Descriptions,
     publication::{Publication, Published},
+    reload::ReloadState,
 };
 use crate::{
     governance::Limiter,
@@ -34,6 +35,7 @@ use crate::{
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) publication: Publication,
+    pub(crate) reload: Arc<ReloadState>,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,

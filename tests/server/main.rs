@@ -15,15 +15,18 @@
 mod harness;
 
 mod announce;
+mod changes;
 mod commands;
 mod cores;
 mod correlation;
+mod explain;
 mod facade;
 mod faults;
 mod governed;
 mod keys;
 mod lifecycle;
 mod limits;
+mod operators;
 mod recovery;
 mod rest;
 mod sessions;
