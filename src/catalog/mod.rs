@@ -13,8 +13,12 @@
 //! - a snapshot is immutable; a change makes a new one, and a compile that finds a problem makes
 //!   none, so the running one stays;
 //! - every problem is reported in one run, each with the file and line of what it is about;
-//! - in a view a tool's name is unique, and tools are in the order of their names;
-//! - the bytes of `tools/list` are finished here, for each shape of the protocol;
+//! - in a view a tool's name is unique, tools are in the order of their names, and neither depends on
+//!   the order of what was written or on what a policy hides;
+//! - what several views show alike is there once, and a change takes over everything whose entities
+//!   are the very same values;
+//! - the bytes of lists are put together here, for each shape of the protocol;
+//! - access that is taken away is away at once; names of tools that went stay callable for a while;
 //! - secrets of connections show in no `Debug`, no message and no [`FieldChange`].
 //!
 //! Only [`files`] reads files, and never on a core.
@@ -81,8 +85,8 @@ pub use names::{
 };
 pub use permission::{Condition, DenialReason, Grant, Judgement, Permission, PolicyOwner, Verdict};
 pub use policy::{
-    ClockTime, PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect, PolicyMode, PolicyRule,
-    SideEffect, TimeWindow, Trust, UtcOffset, WINDOWS_MAX, Weekday,
+    ClockTime, PATTERNS_MAX, POLICY_PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect,
+    PolicyMode, PolicyRule, SideEffect, TimeWindow, Trust, UtcOffset, WINDOWS_MAX, Weekday,
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::EffectivePrompt;
