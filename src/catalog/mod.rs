@@ -23,6 +23,7 @@
 //!
 //! Only [`files`] reads files, and never on a core.
 
+mod added_tool;
 mod builtin;
 mod change;
 mod check;
@@ -38,7 +39,6 @@ mod faults;
 pub mod files;
 mod formats;
 mod fragment;
-mod helper;
 mod history;
 mod limits;
 mod list;
@@ -58,6 +58,7 @@ mod toolset;
 mod tree;
 mod view;
 
+pub use added_tool::HelperTool;
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
@@ -70,7 +71,6 @@ pub use entities::{Difference, ENTITIES_MAX, Entities, Entity, EntityName, Entry
 pub use export::{ExportError, ExportFormat, export};
 pub use faults::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX};
 pub use fragment::{SAFETY_META, ToolShape};
-pub use helper::HelperTool;
 pub use history::{Action, ChangeHeader, ChangeRecord, HistoryError};
 pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
 pub use list::ListEntry;
