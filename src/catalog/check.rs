@@ -26,7 +26,7 @@ pub(super) fn references(entities: &Entities) -> Vec<Problem> {
     let mut index = Index { places: HashMap::new(), toolsets: HashMap::new(), entities };
     for_each_list!(ref entities, list => enter(list, &mut index.places, &mut problems));
     for entry in &entities.toolsets {
-        index.toolsets.insert(entry.value.key(), &entry.value);
+        index.toolsets.insert(entry.value.key(), &*entry.value);
     }
     let mut checking = Checking { index, problems };
     checking.client_applications();
@@ -93,7 +93,7 @@ impl<'a> Checking<'a> {
 
     fn toolsets(&mut self) {
         for entry in &self.entities().toolsets {
-            let Toolset { tenant, kind, connection, .. } = &entry.value;
+            let Toolset { tenant, kind, connection, .. } = &*entry.value;
             let has_tenant = self.need(entry, Kind::Tenant, tenant.as_str());
             match (kind, connection) {
                 (ToolsetKind::Rest, None) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use super::{Connection, ConnectionId, Secret, TenantId};
+use super::{Connection, ConnectionId, Correlation, CorrelationStrategy, Secret, TenantId};
 use crate::http::{is_field_name, is_framing};
 
 /// Longest time a timeout may be set to: a day.
@@ -16,6 +16,9 @@ const HEADERS_MAX: usize = 50;
 const HEADER_VALUE_BYTES_MAX: usize = 8_192;
 
 const HEADER_NAME_BYTES_MAX: usize = 256;
+
+/// Where the id goes when nothing else is said.
+const CORRELATION_HEADER: &str = "X-Correlation-Id";
 
 /// What the runtime writes itself, besides the headers that frame a message: it says which bodies
 /// it reads and which it sends.
@@ -50,6 +53,19 @@ pub struct CompiledConnection {
     pub follow_redirects: bool,
     /// PEM files of authorities trusted besides the system's.
     pub tls_roots: Vec<PathBuf>,
+    /// Which id of a call is sent, and in which header; `None` where none is.
+    pub correlation: Option<CorrelationHeader>,
+    /// Whether a `traceparent` is sent.
+    pub traceparent: bool,
+}
+
+/// The id of a call that goes with its requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CorrelationHeader {
+    /// The header's name.
+    pub name: Box<str>,
+    /// The id is the runtime's own; else the client's, where it sent one.
+    pub is_execution_id: bool,
 }
 
 impl CompiledConnection {
@@ -69,6 +85,7 @@ impl CompiledConnection {
         for file in connection.tls_roots.iter().filter(|file| !file.is_absolute()) {
             faults.push(format!("tls_roots: `{}` is not an absolute path", file.display()));
         }
+        let correlation = correlation(connection, &mut faults);
         let base = match Base::parse(&connection.base_url) {
             Ok(base) if faults.is_empty() => base,
             Ok(_) => return Err(faults),
@@ -91,6 +108,8 @@ impl CompiledConnection {
             total_timeout,
             follow_redirects: connection.follow_redirects,
             tls_roots: connection.tls_roots.clone(),
+            correlation,
+            traceparent: connection.correlation.traceparent,
         })
     }
 }
@@ -185,6 +204,36 @@ fn headers(connection: &Connection, faults: &mut Vec<String>) -> Vec<(Box<str>, 
     good
 }
 
+/// The header of the correlation id, and its own faults. Nobody else may send what it sends.
+fn correlation(connection: &Connection, faults: &mut Vec<String>) -> Option<CorrelationHeader> {
+    let Correlation { strategy, header, traceparent } = &connection.correlation;
+    let is_set =
+        |name: &str| connection.headers.keys().any(|other| other.eq_ignore_ascii_case(name));
+    if *traceparent && is_set("traceparent") {
+        faults.push("correlation: `traceparent` is among the headers too".to_owned());
+    }
+    let name = header.as_deref().unwrap_or(CORRELATION_HEADER);
+    let lower = name.to_ascii_lowercase();
+    let shown = super::names::shortened(name);
+    if name.len() > HEADER_NAME_BYTES_MAX || !is_field_name(name) {
+        faults.push(format!("correlation.header: {shown:?} is not a header name"));
+    } else if is_framing(name)
+        || RESERVED_HEADERS.contains(&lower.as_str())
+        || lower == "traceparent"
+    {
+        faults.push(format!("correlation.header: `{shown}` is written by the runtime itself"));
+    }
+    let is_execution_id = match strategy {
+        CorrelationStrategy::None => return None,
+        CorrelationStrategy::ExternalId => false,
+        CorrelationStrategy::ExecutionId => true,
+    };
+    if is_set(name) {
+        faults.push(format!("correlation.header: `{shown}` is among the headers too"));
+    }
+    Some(CorrelationHeader { name: name.into(), is_execution_id })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -205,6 +254,7 @@ mod tests {
             total_timeout_ms: None,
             follow_redirects: false,
             tls_roots: Vec::new(),
+            correlation: Correlation::default(),
         }
     }
 
@@ -263,6 +313,35 @@ mod tests {
         let faults = CompiledConnection::compile(&bad).unwrap_err();
         assert_eq!(faults.len(), 4, "{faults:?}");
         assert!(!faults.concat().contains("s3cr3t"));
+    }
+
+    #[test]
+    fn correlation_has_a_header_of_its_own() {
+        let compile = |strategy, header: Option<&str>, traceparent| {
+            let mut connection = connection("http://h", &[("X-Team", "a"), ("TraceParent", "b")]);
+            connection.correlation =
+                Correlation { strategy, header: header.map(str::to_owned), traceparent };
+            CompiledConnection::compile(&connection)
+        };
+        let none = compile(CorrelationStrategy::None, None, false).unwrap();
+        assert_eq!(none.correlation, None);
+        let external = compile(CorrelationStrategy::ExternalId, None, false).unwrap();
+        let expected =
+            CorrelationHeader { name: CORRELATION_HEADER.into(), is_execution_id: false };
+        assert_eq!(external.correlation, Some(expected));
+        let own = compile(CorrelationStrategy::ExecutionId, Some("X-Call"), false).unwrap();
+        assert!(own.correlation.is_some_and(|header| header.is_execution_id));
+        for (header, traceparent, expected) in [
+            (Some("x-team"), false, "is among the headers too"),
+            (Some("a b"), false, "is not a header name"),
+            (Some("host"), false, "is written by the runtime"),
+            (Some("Traceparent"), false, "is written by the runtime"),
+            (None, true, "`traceparent` is among the headers"),
+        ] {
+            let faults =
+                compile(CorrelationStrategy::ExecutionId, header, traceparent).unwrap_err();
+            assert!(faults[0].contains(expected), "{faults:?}");
+        }
     }
 
     #[test]

@@ -2,19 +2,24 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Assignment, ClientApplication, Connection, Origin, Problem, Snapshot, Tenant, Tool, Toolset,
+    Assignment, ClientApplication, Connection, Document, EntityChange, Origin, Problem, Snapshot,
+    Tenant, Tool, Toolset,
 };
 
 /// Most entities of all kinds together.
 pub const ENTITIES_MAX: usize = 1_000_000;
 
 /// The kinds of entities, in the order in which they refer to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is the type of that name")]
 pub enum Kind {
     Tenant,
@@ -54,7 +59,7 @@ impl Kind {
     }
 
     /// The fields that name an entity of this kind.
-    pub(super) fn key_fields(self) -> &'static [&'static str] {
+    pub fn key_fields(self) -> &'static [&'static str] {
         match self {
             Self::Tenant => &["id"],
             Self::ClientApplication | Self::Connection | Self::Toolset => &["tenant", "id"],
@@ -80,7 +85,7 @@ impl fmt::Display for EntityName {
 }
 
 /// What all kinds have in common.
-pub trait Entity: Serialize + DeserializeOwned {
+pub trait Entity: Serialize + DeserializeOwned + PartialEq {
     /// Which kind it is.
     const KIND: Kind;
 
@@ -141,13 +146,27 @@ impl Entity for Assignment {
     }
 }
 
-/// An entity and the place it was written at.
-#[derive(Debug, Clone)]
+/// An entity and the place it was written at. Cheap to clone: catalogs share what they have in
+/// common, and what is the same `Arc` need not be compared.
+#[derive(Debug)]
 pub struct Entry<T> {
     /// The entity.
-    pub value: T,
+    pub value: Arc<T>,
     /// Where it was written.
     pub origin: Origin,
+}
+
+impl<T> Entry<T> {
+    /// An entity and the place it was written at.
+    pub fn new(value: T, origin: Origin) -> Self {
+        Self { value: Arc::new(value), origin }
+    }
+}
+
+impl<T> Clone for Entry<T> {
+    fn clone(&self) -> Self {
+        Self { value: Arc::clone(&self.value), origin: self.origin.clone() }
+    }
 }
 
 /// Everything the catalog consists of, as written and not yet judged.
@@ -192,60 +211,79 @@ impl Gaps {
 
 /// Calls `$body` with `$list` being each list in turn.
 macro_rules! for_each_list {
-    ($entities:expr, $list:ident => $body:expr) => {{
+    (ref $entities:expr, $list:ident => $body:expr) => {
+        for_each_list!(@ $entities, $list => $body, &)
+    };
+    (mut $entities:expr, $list:ident => $body:expr) => {
+        for_each_list!(@ $entities, $list => $body, &mut)
+    };
+    (@ $entities:expr, $list:ident => $body:expr, $($borrow:tt)+) => {{
         {
-            let $list = $entities.tenants;
+            let $list = $($borrow)+ $entities.tenants;
             $body
         }
         {
-            let $list = $entities.client_applications;
+            let $list = $($borrow)+ $entities.client_applications;
             $body
         }
         {
-            let $list = $entities.connections;
+            let $list = $($borrow)+ $entities.connections;
             $body
         }
         {
-            let $list = $entities.toolsets;
+            let $list = $($borrow)+ $entities.toolsets;
             $body
         }
         {
-            let $list = $entities.tools;
+            let $list = $($borrow)+ $entities.tools;
             $body
         }
         {
-            let $list = $entities.assignments;
-            $body
-        }
-    }};
-    (ref $entities:expr, $list:ident => $body:expr) => {{
-        {
-            let $list = &$entities.tenants;
-            $body
-        }
-        {
-            let $list = &$entities.client_applications;
-            $body
-        }
-        {
-            let $list = &$entities.connections;
-            $body
-        }
-        {
-            let $list = &$entities.toolsets;
-            $body
-        }
-        {
-            let $list = &$entities.tools;
-            $body
-        }
-        {
-            let $list = &$entities.assignments;
+            let $list = $($borrow)+ $entities.assignments;
             $body
         }
     }};
 }
 pub(super) use for_each_list;
+
+/// Gives `$body` with `$list` being the list of the entities of `$kind`.
+macro_rules! with_list {
+    ($kind:expr, ref $entities:expr, $list:ident => $body:expr) => {
+        with_list!(@ $kind, $entities, $list => $body, &)
+    };
+    ($kind:expr, mut $entities:expr, $list:ident => $body:expr) => {
+        with_list!(@ $kind, $entities, $list => $body, &mut)
+    };
+    (@ $kind:expr, $entities:expr, $list:ident => $body:expr, $($borrow:tt)+) => {
+        match $kind {
+            Kind::Tenant => {
+                let $list = $($borrow)+ $entities.tenants;
+                $body
+            }
+            Kind::ClientApplication => {
+                let $list = $($borrow)+ $entities.client_applications;
+                $body
+            }
+            Kind::Connection => {
+                let $list = $($borrow)+ $entities.connections;
+                $body
+            }
+            Kind::Toolset => {
+                let $list = $($borrow)+ $entities.toolsets;
+                $body
+            }
+            Kind::Tool => {
+                let $list = $($borrow)+ $entities.tools;
+                $body
+            }
+            Kind::Assignment => {
+                let $list = $($borrow)+ $entities.assignments;
+                $body
+            }
+        }
+    };
+}
+pub(super) use with_list;
 
 impl Entities {
     /// How many there are, of all kinds.
@@ -285,20 +323,38 @@ impl Entities {
 
     /// What must happen to `self` to become `newer`. Where an entity was written does not count.
     pub fn difference(&self, newer: &Self) -> Difference {
-        let mut old = BTreeMap::new();
-        for_each_list!(ref self, list => contents(list, &mut old));
-        let mut new = BTreeMap::new();
-        for_each_list!(ref newer, list => contents(list, &mut new));
         let mut difference = Difference::default();
-        for (name, content) in new {
-            match old.remove(&name) {
-                None => difference.added.push(name),
-                Some(before) if before != content => difference.changed.push(name),
-                Some(_) => {}
-            }
+        macro_rules! compare {
+            ($($list:ident),+) => {$(
+                differ(&self.$list, &newer.$list, |name, before, after| match (before, after) {
+                    (None, _) => difference.added.push(name),
+                    (Some(_), Some(_)) => difference.changed.push(name),
+                    (Some(_), None) => difference.removed.push(name),
+                });
+            )+};
         }
-        difference.removed = old.into_keys().collect();
+        compare!(tenants, client_applications, connections, toolsets, tools, assignments);
         difference
+    }
+
+    /// As [`Entities::difference`], with every entity as it was and as it becomes, in the order of
+    /// kinds and keys.
+    pub fn changes(&self, newer: &Self) -> Vec<EntityChange> {
+        let mut changes = Vec::new();
+        macro_rules! compare {
+            ($($list:ident),+) => {$(
+                differ(&self.$list, &newer.$list, |name, before, after| {
+                    changes.push(EntityChange {
+                        kind: name.kind,
+                        key: name.key,
+                        before: before.map(Document::of),
+                        after: after.map(Document::of),
+                    });
+                });
+            )+};
+        }
+        compare!(tenants, client_applications, connections, toolsets, tools, assignments);
+        changes
     }
 }
 
@@ -326,16 +382,43 @@ fn overlay<T: Entity>(older: &mut Vec<Entry<T>>, newer: Vec<Entry<T>>) {
     for entry in newer {
         let place = *places.entry(entry.value.key()).or_insert(older.len());
         match older.get_mut(place) {
+            // What stays the same stays shared, so that nothing is made of it twice.
+            Some(slot) if slot.value == entry.value => slot.origin = entry.origin,
             Some(slot) => *slot = entry,
             None => older.push(entry),
         }
     }
 }
 
-fn contents<T: Entity>(list: &[Entry<T>], into: &mut BTreeMap<EntityName, Vec<u8>>) {
-    for entry in list {
-        // The model has nothing that JSON cannot hold.
-        let content = serde_json::to_vec(&entry.value).unwrap_or_default();
-        into.insert(entry.value.name(), content);
+type Pair<'a, T> = (Option<&'a Entry<T>>, Option<&'a Entry<T>>);
+
+/// Tells of every entity that is not the same in both, in the order of their keys.
+fn differ<T: Entity>(
+    older: &[Entry<T>],
+    newer: &[Entry<T>],
+    mut tell: impl FnMut(EntityName, Option<&Entry<T>>, Option<&Entry<T>>),
+) {
+    // What both share at the same place, the most of two versions, takes no key and no comparison.
+    let is_shared = |place: usize| match (older.get(place), newer.get(place)) {
+        (Some(one), Some(other)) => Arc::ptr_eq(&one.value, &other.value),
+        _ => false,
+    };
+    let mut pairs: BTreeMap<String, Pair<'_, T>> = BTreeMap::new();
+    for (_, entry) in older.iter().enumerate().filter(|(place, _)| !is_shared(*place)) {
+        pairs.entry(entry.value.key()).or_default().0 = Some(entry);
+    }
+    for (_, entry) in newer.iter().enumerate().filter(|(place, _)| !is_shared(*place)) {
+        pairs.entry(entry.value.key()).or_default().1 = Some(entry);
+    }
+    for (key, (before, after)) in pairs {
+        let is_same = match (before, after) {
+            (Some(one), Some(other)) => {
+                Arc::ptr_eq(&one.value, &other.value) || one.value == other.value
+            }
+            _ => false,
+        };
+        if !is_same {
+            tell(EntityName { kind: T::KIND, key }, before, after);
+        }
     }
 }

@@ -15,39 +15,80 @@
 //! - every problem is reported in one run, each with the file and line of what it is about;
 //! - in a view a tool's name is unique, and tools are in the order of their names;
 //! - the bytes of `tools/list` are finished here, for each shape of the protocol;
-//! - secrets of connections show in no `Debug` and no message.
+//! - secrets of connections show in no `Debug`, no message and no [`FieldChange`].
 //!
 //! Only [`files`] reads files, and never on a core.
 
 mod builtin;
+mod change;
 mod check;
+mod compile;
 mod connection;
+mod deprecated;
+mod document;
+mod effects;
 mod entities;
+mod export;
+mod exposed;
+mod faults;
 pub mod files;
 mod formats;
+mod fragment;
+mod helper;
+mod history;
+mod limits;
+mod list;
 mod model;
 mod names;
+mod permission;
+mod policy;
 mod problem;
+mod prompts;
 mod rows;
+mod schema_hash;
+mod secrets;
+mod shown;
 mod snapshot;
 mod tool;
+mod toolset;
 mod tree;
 mod view;
 
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
-pub use connection::{CompiledConnection, TIMEOUT_MS_MAX};
+pub use change::{EntityChange, FieldChange};
+pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
+pub use deprecated::{Deprecated, FormerTools, Grace};
+pub use document::{Document, InvalidEntity};
+pub use effects::EffectByArgument;
 pub use entities::{Difference, ENTITIES_MAX, Entities, Entity, EntityName, Entry, Kind};
+pub use export::{ExportError, ExportFormat, export};
+pub use faults::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX};
+pub use fragment::{SAFETY_META, ToolShape};
+pub use helper::HelperTool;
+pub use history::{Action, ChangeHeader, ChangeRecord, HistoryError};
+pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
+pub use list::ListEntry;
 pub use model::{
-    Annotations, Assignment, ClientApplication, Connection, Secret, Tenant, Tool, ToolMethod,
+    Annotations, Assignment, ClientApplication, Connection, Correlation, CorrelationStrategy,
+    DiscoveryMode, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing, ToolMethod,
     Toolset, ToolsetKind,
 };
 pub use names::{
-    ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, TenantId, ToolName, ToolsetId,
+    ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,
+    OperationName, TenantId, ToolName, ToolPattern, ToolsetId,
+};
+pub use permission::{Condition, DenialReason, Grant, Judgement, Permission, PolicyOwner, Verdict};
+pub use policy::{
+    ClockTime, PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect, PolicyMode, PolicyRule,
+    SideEffect, TimeWindow, Trust, UtcOffset, WINDOWS_MAX, Weekday,
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
+pub use prompts::EffectivePrompt;
 pub use rows::{Row, RowError};
+pub use secrets::MASK;
+pub use shown::ViewTool;
 pub use snapshot::Snapshot;
-pub use tool::{CompiledTool, DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX, ToolKind, ToolShape};
-pub use view::View;
+pub use tool::{CompiledTool, ToolKind};
+pub use view::{View, ViewChange};

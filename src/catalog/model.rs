@@ -10,11 +10,14 @@ use std::path::PathBuf;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{ClientApplicationId, ConnectionId, TenantId, ToolName, ToolsetId};
-use crate::mapping::FieldRule;
+use super::{
+    ClientApplicationId, ConnectionId, Limits, OperationName, Policy, Rate, SideEffect, TenantId,
+    ToolPattern, ToolsetId,
+};
+use crate::mapping::{Dialect, FieldRule, ResultBudget};
 
 /// Somebody whose client applications, toolsets and sessions are apart from everybody else's.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
     /// Names it.
@@ -28,10 +31,27 @@ pub struct Tenant {
     /// Most sessions at a time; the setting's number where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions_max: Option<u32>,
+    /// Whether a call that no rule of a policy matches is denied.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub default_deny: bool,
+    /// What all its client applications together may use.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: Limits,
+}
+
+/// How a client application is shown its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolListing {
+    /// All of them are in the list.
+    #[default]
+    List,
+    /// Tools to search for tools are in the list, and favourites.
+    Search,
 }
 
 /// One consumer of a tenant's tools: it has an endpoint and keys of its own.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientApplication {
     /// Whose it is.
@@ -50,10 +70,34 @@ pub struct ClientApplication {
     /// What `initialize` tells the model about this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// Its part of the prompts of the toolsets whose assignment says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The form its schemas have.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub schema_dialect: Dialect,
+    /// Longest name of a tool, 16 to 64; 48 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_budget: Option<u8>,
+    /// How it is shown its tools.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tool_listing: ToolListing,
+    /// Tools shown beside those to search with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub favourites: Vec<ToolPattern>,
+    /// What it may call.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub policy: Policy,
+    /// What all its callers together may use.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: Limits,
+    /// What each of its callers may use.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caller_limits: Limits,
 }
 
 /// Where an API is and how it is reached.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
     /// Whose it is.
@@ -63,7 +107,11 @@ pub struct Connection {
     /// Scheme, host, port and the path all tools' paths are appended to.
     pub base_url: String,
     /// Sent with every request; this is where an API's credential goes.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "super::secrets::headers",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub headers: BTreeMap<String, Secret>,
     /// Longest time until the connection stands; the setting where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,6 +128,37 @@ pub struct Connection {
     /// PEM files (absolute paths) of certificate authorities trusted besides the system's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tls_roots: Vec<PathBuf>,
+    /// What requests say of the call they belong to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub correlation: Correlation,
+}
+
+/// What requests say of the call they belong to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Correlation {
+    /// Which id is sent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub strategy: CorrelationStrategy,
+    /// The header it is sent in; `X-Correlation-Id` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// Whether a `traceparent` is sent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub traceparent: bool,
+}
+
+/// Which id of a call is sent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CorrelationStrategy {
+    /// None.
+    #[default]
+    None,
+    /// The one the client sent, where it sent one.
+    ExternalId,
+    /// The one the runtime gave the call.
+    ExecutionId,
 }
 
 /// Where a toolset's tools come from.
@@ -92,8 +171,23 @@ pub enum ToolsetKind {
     Builtin,
 }
 
+/// How much of its tools' schemas a list shows.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum DiscoveryMode {
+    /// All of them.
+    #[default]
+    Full,
+    /// Names and nesting, without text for people.
+    DataStructureOnly,
+    /// A placeholder; the schema is asked for.
+    Lazy,
+}
+
 /// Tools that belong together and are assigned together.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Toolset {
     /// Whose it is.
@@ -111,6 +205,12 @@ pub struct Toolset {
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// What a model should know that uses its tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// How much of its tools' schemas a list shows.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub discovery_mode: DiscoveryMode,
 }
 
 /// The method of a tool's request.
@@ -160,15 +260,15 @@ pub struct Annotations {
 }
 
 /// One operation of an API as a tool.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
     /// Whose it is.
     pub tenant: TenantId,
     /// The toolset it belongs to.
     pub toolset: ToolsetId,
-    /// What clients call it by.
-    pub name: ToolName,
+    /// What it is called where it comes from. Clients call it by a name made from this one.
+    pub name: OperationName,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -190,13 +290,59 @@ pub struct Tool {
     /// Longest time for a whole call; the connection's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_timeout_ms: Option<u64>,
-    /// Whether clients see it.
+    /// What a call does to the world. Where absent the annotations say it, else the method: `GET`
+    /// and `HEAD` read, `DELETE` destroys, the others write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_effect: Option<SideEffect>,
+    /// The argument that decides what a call does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_effect_by: Option<SideEffectBy>,
+    /// Whether a person should confirm a call; where absent, one that destroys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation_recommended: Option<bool>,
+    /// The most its result may hold.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub budget: ResultBudget,
+    /// Whether arguments and results are kept in the audit.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub log_payloads: bool,
+    /// Exposed fields, as paths, that are never kept in the audit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
+    /// How often it may be called, by all callers of a client application together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Rate>,
+    /// Units a call counts in limits; 1 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+    /// Whether it is published.
     #[serde(default = "enabled")]
     pub enabled: bool,
 }
 
+/// An argument that decides what a call does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SideEffectBy {
+    /// The exposed name of a field; a path where it stands in an object.
+    pub argument: String,
+    /// What a call does by the argument's text; any other value does what the tool says.
+    pub values: BTreeMap<String, SideEffect>,
+}
+
+/// What an assignment's own prompt does to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptMode {
+    /// It follows them.
+    #[default]
+    Append,
+    /// It stands instead of them.
+    Override,
+}
+
 /// Gives a client application a toolset.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assignment {
     /// Whose both are.
@@ -208,10 +354,29 @@ pub struct Assignment {
     /// Whether it counts.
     #[serde(default = "enabled")]
     pub enabled: bool,
+    /// Whether the client application's prompt follows the toolset's.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub include_client_prompt: bool,
+    /// A prompt of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// What the own prompt does to the others.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub prompt_mode: PromptMode,
+    /// How much of the tools' schemas a list shows; what the toolset says where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discovery_mode: Option<DiscoveryMode>,
+    /// What of the toolset may be called.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub policy: Policy,
 }
 
 fn enabled() -> bool {
     true
+}
+
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Text that must not be shown: its `Debug` is masked. Written out only where it is kept or sent.

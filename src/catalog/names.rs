@@ -13,6 +13,14 @@ use thiserror::Error;
 pub const NAME_BYTES_MAX: usize = 64;
 
 const ID_RULE: &str = "1 to 64 characters a-z 0-9 . _ -, the first one a letter or digit";
+/// Longest name of an operation, in bytes.
+pub const OPERATION_NAME_BYTES_MAX: usize = 256;
+
+const PATTERN_BYTES_MAX: usize = OPERATION_NAME_BYTES_MAX + 1 + NAME_BYTES_MAX;
+
+const OPERATION_NAME_RULE: &str = "1 to 256 bytes without `/` and control characters";
+const PATTERN_RULE: &str =
+    "`tool` or `toolset/tool`, where `*` stands for any text, at most 321 bytes";
 const TOOL_NAME_RULE: &str =
     "1 to 64 characters A-Z a-z 0-9 _ -, the first one a letter or underscore";
 
@@ -56,6 +64,20 @@ fn is_tool_name(text: &str) -> bool {
     bytes.len() <= NAME_BYTES_MAX
         && bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+fn is_operation_name(text: &str) -> bool {
+    (1..=OPERATION_NAME_BYTES_MAX).contains(&text.len())
+        && !text.chars().any(|character| character.is_control() || character == '/')
+}
+
+fn is_tool_pattern(text: &str) -> bool {
+    let plain = |part: &str| !part.is_empty() && !part.chars().any(char::is_control);
+    let is_good = match text.split_once('/') {
+        None => plain(text),
+        Some((toolset, tool)) => plain(toolset) && plain(tool) && !tool.contains('/'),
+    };
+    text.len() <= PATTERN_BYTES_MAX && is_good
 }
 
 macro_rules! name {
@@ -146,6 +168,65 @@ name!(
     ToolName, "tool name", is_tool_name, TOOL_NAME_RULE
 );
 
+name!(
+    /// What an operation is called where it comes from; the name clients call its tool by is made
+    /// from it.
+    OperationName, "tool name", is_operation_name, OPERATION_NAME_RULE
+);
+name!(
+    /// Stands for tools by their operations' names: `list_*`, or `pets/list_*` for those of one
+    /// toolset. A `*` stands for any text, none included.
+    ToolPattern, "tool pattern", is_tool_pattern, PATTERN_RULE
+);
+
+impl ToolName {
+    /// A name that was made to keep to the rule.
+    pub(super) fn made(text: String) -> Self {
+        debug_assert!(is_tool_name(&text), "{text:?}");
+        Self(Arc::from(text))
+    }
+}
+
+impl ToolPattern {
+    /// Whether it stands for this tool.
+    pub fn matches(&self, toolset: &str, operation: &str) -> bool {
+        match self.0.split_once('/') {
+            None => is_match(&self.0, operation),
+            Some((of_toolset, of_tool)) => {
+                is_match(of_toolset, toolset) && is_match(of_tool, operation)
+            }
+        }
+    }
+}
+
+/// Whether all of `text` is what `pattern` says. Goes back to the last `*` only, so the time is
+/// bounded by the product of both lengths.
+fn is_match(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut at, mut read) = (0, 0);
+    // Where to go on when what follows the last `*` does not fit: one more byte belongs to it.
+    let mut last_star: Option<(usize, usize)> = None;
+    while let Some(byte) = text.get(read) {
+        match pattern.get(at) {
+            Some(b'*') => {
+                last_star = Some((at + 1, read));
+                at += 1;
+            }
+            Some(wanted) if wanted == byte => {
+                at += 1;
+                read += 1;
+            }
+            _ => {
+                let Some((after, taken)) = last_star else { return false };
+                last_star = Some((after, taken + 1));
+                at = after;
+                read = taken + 1;
+            }
+        }
+    }
+    pattern.get(at..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +249,49 @@ mod tests {
         }
         for bad in ["", "1a", "-a", "pets.list", "a b", "Größe", "get /x", &"x".repeat(65)] {
             assert!(ToolName::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn operations_are_called_what_they_are_called() {
+        for good in ["a", "pets.list", "Größe ändern", "1", " x", &"x".repeat(256)] {
+            assert_eq!(OperationName::new(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "a/b", "a\n", "a\u{7f}", &"x".repeat(257)] {
+            assert!(OperationName::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn patterns_stand_for_tools() {
+        let matches = |pattern: &str, toolset: &str, tool: &str| {
+            ToolPattern::new(pattern).unwrap().matches(toolset, tool)
+        };
+        for (pattern, expected) in [
+            ("*", true),
+            ("list_pets", true),
+            ("list_*", true),
+            ("*pets", true),
+            ("l*_*s", true),
+            ("list_pets*", true),
+            ("**", true),
+            ("zoo/*", true),
+            ("z*/list_pets", true),
+            ("*/*pet*", true),
+            ("list", false),
+            ("pets", false),
+            ("list_pets_", false),
+            ("*pet", false),
+            ("other/*", false),
+            ("zoo/pets", false),
+            ("List_pets", false),
+        ] {
+            assert_eq!(matches(pattern, "zoo", "list_pets"), expected, "{pattern}");
+        }
+        assert!(matches("*a*a*b", "zoo", "aaaaaaaaab"));
+        assert!(!matches(&"*a".repeat(100), "zoo", &"a".repeat(99)));
+        for bad in ["", "/", "a/", "/a", "a/b/c", "a\n", &"x".repeat(322)] {
+            assert!(ToolPattern::new(bad).is_err(), "{bad:?}");
         }
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::entities::for_each_list;
-use super::{Entities, Entity, EntityName, Entry, Kind, Origin};
+use super::{Entities, Entity, EntityChange, EntityName, Entry, Kind, Origin};
 
 const ROW_VERSION: u8 = 1;
 
@@ -64,6 +64,19 @@ impl EntityName {
     }
 }
 
+impl EntityChange {
+    /// The row this change leaves: its key, and its value unless the entity was removed.
+    pub fn row(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+        let value = self.after.as_ref().map(|after| {
+            let mut value = vec![ROW_VERSION];
+            // Writing to memory cannot fail, and there is nothing in it that JSON cannot hold.
+            let _ = serde_json::to_writer(&mut value, after);
+            value
+        });
+        (self.name().row_key(), value)
+    }
+}
+
 impl Entities {
     /// All rows. Of two entities with one name the later one counts, as in [`Entities::overlay`].
     pub fn rows(&self) -> Vec<Row> {
@@ -109,7 +122,7 @@ impl Entities {
 
 fn row<T: Entity>(entry: &Entry<T>) -> Row {
     let file = entry.origin.file.to_string_lossy();
-    let written = Written { file: &file, line: entry.origin.line, entity: &entry.value };
+    let written = Written { file: &file, line: entry.origin.line, entity: &*entry.value };
     let mut value = vec![ROW_VERSION];
     // Writing to memory cannot fail, and the model has nothing that JSON cannot hold.
     let _ = serde_json::to_writer(&mut value, &written);
@@ -133,7 +146,7 @@ fn read<T: Entity>(
         return Err(damaged("it holds another entity"));
     }
     let origin = Origin { file: files.share(read.file), line: read.line };
-    into.push(Entry { value: read.entity, origin });
+    into.push(Entry::new(read.entity, origin));
     Ok(())
 }
 

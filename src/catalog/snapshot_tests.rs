@@ -1,11 +1,10 @@
-use std::fmt::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::{Kind, ToolKind, ToolShape, files};
+use crate::catalog::{BuiltinTool, Kind, SAFETY_META, ToolKind, ToolShape, files};
 
 const GOOD: &str = r#"
 [[tenant]]
@@ -173,9 +172,9 @@ fn each_shape_has_what_its_revision_has() {
         assert_eq!(keys(ToolShape::V20250326, place), with_annotations);
     }
     for shape in [ToolShape::V20250618, ToolShape::V20251125] {
-        assert_eq!(keys(shape, add), "annotations description inputSchema name");
-        assert_eq!(keys(shape, show), "annotations description inputSchema name title");
-        let all = "annotations description inputSchema name outputSchema title";
+        assert_eq!(keys(shape, add), "_meta annotations description inputSchema name");
+        assert_eq!(keys(shape, show), "_meta annotations description inputSchema name title");
+        let all = "_meta annotations description inputSchema name outputSchema title";
         assert_eq!(keys(shape, status), all);
         assert_eq!(listed(desk, shape)[status]["outputSchema"]["type"], "object");
     }
@@ -187,6 +186,16 @@ fn each_shape_has_what_its_revision_has() {
     assert_eq!(new[show]["annotations"], json!({"readOnlyHint": true}));
     assert_eq!(new[status]["annotations"], json!({"readOnlyHint": true, "openWorldHint": false}));
     assert_eq!(new[show]["inputSchema"]["type"], "object");
+    let safety = |place: usize| new[place]["_meta"][SAFETY_META].clone();
+    let reads = json!({
+        "sideEffect": "read", "mutationIntent": false, "confirmationRecommended": false,
+    });
+    assert_eq!(safety(show), reads);
+    assert_eq!(safety(status), reads);
+    let writes = json!({
+        "sideEffect": "write", "mutationIntent": true, "confirmationRecommended": false,
+    });
+    assert_eq!(safety(add), writes);
 }
 
 #[test]
@@ -335,46 +344,6 @@ fn all_problems_come_in_one_run_in_the_order_of_lines() {
 }
 
 #[test]
-fn a_name_in_two_toolsets_of_one_client_application_is_a_problem_that_names_both() {
-    let more = r#"
-[[toolset]]
-tenant = "acme"
-id = "zoo"
-kind = "rest"
-connection = "api"
-[[tool]]
-tenant = "acme"
-toolset = "zoo"
-name = "add_pet"
-description = "Adds."
-method = "POST"
-path = "/"
-[[tool]]
-tenant = "acme"
-toolset = "zoo"
-name = "show_pet"
-description = "Shows."
-method = "GET"
-path = "/"
-[[assignment]]
-tenant = "acme"
-client_application = "till"
-toolset = "zoo"
-"#;
-    let together =
-        "[[assignment]]\ntenant = 'acme'\nclient_application = 'desk'\ntoolset = 'zoo'\n";
-    compiled(&format!("{GOOD}{more}"));
-    let line = GOOD.lines().count() + more.lines().count() + 1;
-    let problems = entities(&format!("{GOOD}{more}{together}")).check();
-    assert_eq!(problems.len(), 1, "{problems:?}");
-    let expected = format!(
-        "a.toml:{line}: client application acme/desk: its toolsets `pets` and `zoo` both have a \
-         tool `add_pet` and 1 more"
-    );
-    assert!(problems[0].to_string().starts_with(&expected), "{}", problems[0]);
-}
-
-#[test]
 fn rows_bring_everything_back() {
     let entities = entities(GOOD);
     let rows = entities.rows();
@@ -442,79 +411,4 @@ fn views_that_changed_are_found() {
     let changed = after.changed_views(&before);
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].client_application.as_str(), "desk");
-}
-
-/// `toolsets` toolsets of `tools` tools, and `clients` client applications that have all but one of
-/// them, each another one.
-fn large(toolsets: usize, tools: usize, clients: usize) -> String {
-    let mut text = "[[tenant]]\nid = 'acme'\n[[connection]]\ntenant = 'acme'\nid = 'api'\n\
-                    base_url = 'http://127.0.0.1:9000'\n"
-        .to_owned();
-    for set in 0..toolsets {
-        let _ = write!(
-            text,
-            "[[toolset]]\ntenant = 'acme'\nid = 's{set}'\nkind = 'rest'\nconnection = 'api'\n"
-        );
-        for tool in 0..tools {
-            let _ = write!(
-                text,
-                "[[tool]]\ntenant = 'acme'\ntoolset = 's{set}'\nname = 'tool_{set}_{tool}'\n\
-                 description = 'Does the thing number {tool}, which is useful now and then.'\n\
-                 method = 'POST'\npath = '/things/{{id}}'\n\
-                 fields = [{{ source_field_name = 'id', location = 'path' }},\n\
-                 {{ source_field_name = 'order.name', description = 'What it is called' }},\n\
-                 {{ source_field_name = 'order.lines[*].sku', required = true }}]\n"
-            );
-        }
-    }
-    for client in 0..clients {
-        let _ = writeln!(text, "[[client_application]]\ntenant = 'acme'\nid = 'c{client}'");
-        for set in (0..toolsets).filter(|set| *set != client % toolsets) {
-            let _ = writeln!(
-                text,
-                "[[assignment]]\ntenant = 'acme'\nclient_application = 'c{client}'\n\
-                 toolset = 's{set}'"
-            );
-        }
-    }
-    text
-}
-
-#[test]
-fn a_thousand_tools_compile_and_are_shared() {
-    let snapshot = compiled(&large(10, 100, 20));
-    let (one, other) = (snapshot.view("acme", "c0").unwrap(), snapshot.view("acme", "c1").unwrap());
-    assert_eq!(one.tools().len(), 900);
-    assert!(one.tool("tool_0_1").is_none());
-    let shared = "tool_5_99";
-    assert!(Arc::ptr_eq(one.tool(shared).unwrap(), other.tool(shared).unwrap()));
-    // c0 and c10 have the same toolsets, and so the very same list.
-    let tenth = snapshot.view("acme", "c10").unwrap();
-    assert!(Arc::ptr_eq(
-        one.tools_list(ToolShape::V20251125),
-        tenth.tools_list(ToolShape::V20251125)
-    ));
-    assert_eq!(listed(one, ToolShape::V20251125).len(), 900);
-}
-
-#[test]
-#[ignore = "a measurement: cargo test --release -- --ignored --nocapture five_thousand"]
-fn five_thousand_tools_for_fifty_client_applications() {
-    let text = large(50, 100, 50);
-    let start = Instant::now();
-    let entities = entities(&text);
-    println!("read {} bytes: {:?}", text.len(), start.elapsed());
-    let start = Instant::now();
-    let snapshot = Snapshot::compile(&entities, 1).unwrap();
-    println!("compiled: {:?}", start.elapsed());
-    assert_eq!(snapshot.views().count(), 50);
-    let start = Instant::now();
-    let rows = entities.rows();
-    println!("{} rows: {:?}", rows.len(), start.elapsed());
-    let start = Instant::now();
-    let read = Entities::from_rows(rows).unwrap();
-    println!("rows read: {:?}", start.elapsed());
-    let start = Instant::now();
-    assert!(entities.difference(&read).is_empty());
-    println!("difference: {:?}", start.elapsed());
 }

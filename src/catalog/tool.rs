@@ -1,46 +1,20 @@
-//! A tool made ready: its plans compiled and its entry of every list written.
+//! A tool made ready: its plans compiled, its schemas written, what its calls do worked out.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use serde::Serialize;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::connection::timeout;
-use super::{Annotations, BuiltinTool, CompiledConnection, Tool, ToolMethod, ToolName, ToolsetId};
-use crate::mapping::{self, Location, RequestPlan, ResponsePlan};
-
-/// Longest description of a tool or instructions of a client application, in bytes.
-pub const DESCRIPTION_BYTES_MAX: usize = 65_536;
-/// Longest title, in bytes.
-pub const TITLE_BYTES_MAX: usize = 512;
-
-/// What a protocol revision has in an entry of `tools/list`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ToolShape {
-    /// Name, description and input schema.
-    V20241105,
-    /// And annotations, the title among them.
-    V20250326,
-    /// And a title and an output schema.
-    V20250618,
-    /// As 2025-06-18.
-    V20251125,
-}
-
-/// How many shapes differ.
-pub(super) const SHAPES: usize = 3;
-
-impl ToolShape {
-    /// The place of its bytes among those of all shapes.
-    pub(super) fn place(self) -> usize {
-        match self {
-            Self::V20241105 => 0,
-            Self::V20250326 => 1,
-            Self::V20250618 | Self::V20251125 => 2,
-        }
-    }
-}
+use super::effects::{EffectByArgument, Effects};
+use super::fragment::{EntryText, Fragment, Hints, Safety};
+use super::schema_hash::{hexadecimal, schema_hash, schema_version};
+use super::{
+    Annotations, BuiltinTool, CompiledConnection, DiscoveryMode, OperationName, Rate, SideEffect,
+    Tool, ToolMethod, ToolName, ToolsetId, faults,
+};
+use crate::mapping::{self, Arguments, Dialect, Location, RequestPlan, ResponsePlan, ResultBudget};
 
 /// What a call of a tool does.
 #[derive(Debug)]
@@ -59,11 +33,11 @@ pub enum ToolKind {
     Builtin(BuiltinTool),
 }
 
-/// A tool as the runtime uses it. One for all views that show it.
+/// A tool as the runtime uses it. One for all views that show it, whatever they call it.
 #[derive(Debug)]
 pub struct CompiledTool {
-    /// What clients call it by.
-    pub name: ToolName,
+    /// What it is called where it comes from.
+    pub source_name: OperationName,
     /// The toolset it belongs to.
     pub toolset: ToolsetId,
     /// For people.
@@ -76,42 +50,130 @@ pub struct CompiledTool {
     pub total_timeout: Option<Duration>,
     /// Whether an output schema is published, so that a result must have `structuredContent`.
     pub has_output_schema: bool,
-    fragments: [Arc<[u8]>; SHAPES],
+    /// What a call does to the world where no argument says something else.
+    pub side_effect: SideEffect,
+    /// The argument that decides what a call does; see [`Self::side_effect_of`].
+    pub side_effect_by: Option<EffectByArgument>,
+    /// Whether a person should confirm a call.
+    pub confirmation_recommended: bool,
+    /// SHA-256 of the full input and output schemas in canonical form.
+    pub schema_hash: [u8; 32],
+    /// Tells schemas apart as the hash does, shorter.
+    pub schema_version: Box<str>,
+    /// The most a result may hold.
+    pub budget: ResultBudget,
+    /// Whether arguments and results are kept in the audit.
+    pub log_payloads: bool,
+    /// Exposed fields, as paths, that are never kept in the audit.
+    pub redact: Box<[Box<str>]>,
+    /// How often it may be called, by all callers of a client application together.
+    pub limit: Option<Rate>,
+    /// Units a call counts in limits.
+    pub weight: u32,
+    hints: Hints,
+    /// The input schema of a tool without a request plan.
+    own_input: Value,
+    output: Option<Value>,
+    /// What it was compiled from; the appliance's own tools come from nothing.
+    pub(super) entity: Option<Arc<Tool>>,
+    /// What lists show of it, each kind once for all views.
+    shown: Mutex<Vec<Shown>>,
+}
+
+#[derive(Debug)]
+struct Shown {
+    name: ToolName,
+    dialect: Dialect,
+    discovery: DiscoveryMode,
+    fragment: Weak<Fragment>,
 }
 
 impl CompiledTool {
-    /// This tool's entry of `tools/list`: a JSON object.
-    pub fn fragment(&self, shape: ToolShape) -> &[u8] {
-        &self.fragments[shape.place()]
+    /// The full schema of the arguments.
+    pub fn input_schema(&self) -> &Value {
+        match &self.kind {
+            ToolKind::Rest { request, .. } => request.input_schema(),
+            ToolKind::Builtin(_) => &self.own_input,
+        }
     }
 
-    /// Whether two shapes, by their places, have the same bytes.
-    pub(super) fn is_alike(&self, place: usize, other: usize) -> bool {
-        Arc::ptr_eq(&self.fragments[place], &self.fragments[other])
+    /// The full schema of the result's `structuredContent`, where there is one.
+    pub fn output_schema(&self) -> Option<&Value> {
+        self.output.as_ref()
     }
 
-    pub(super) fn fragment_at(&self, place: usize) -> &[u8] {
-        &self.fragments[place]
+    /// The schema hash in hexadecimal digits.
+    pub fn schema_hash_text(&self) -> String {
+        hexadecimal(&self.schema_hash)
+    }
+
+    /// What a call with these arguments does to the world.
+    pub fn side_effect_of(&self, arguments: &Arguments<'_>) -> SideEffect {
+        match (&self.side_effect_by, &self.kind) {
+            (Some(by), ToolKind::Rest { request, .. }) => {
+                let sent = request.argument_text(arguments, &by.argument);
+                by.of_text(self.side_effect, sent.as_deref())
+            }
+            _ => self.side_effect,
+        }
+    }
+
+    /// All that a call may do.
+    pub fn side_effects(&self) -> impl Iterator<Item = SideEffect> + '_ {
+        let by_argument = self.side_effect_by.iter().flat_map(EffectByArgument::possible);
+        std::iter::once(self.side_effect).chain(by_argument)
+    }
+
+    /// What lists show of it under this name: made once for all views that show the same.
+    pub(super) fn fragment(
+        &self,
+        name: &ToolName,
+        dialect: Dialect,
+        discovery: DiscoveryMode,
+    ) -> Arc<Fragment> {
+        let mut shown = self.shown.lock();
+        let is_wanted = |one: &&Shown| {
+            one.name == *name && one.dialect == dialect && one.discovery == discovery
+        };
+        if let Some(known) = shown.iter().find(is_wanted).and_then(|one| one.fragment.upgrade()) {
+            return known;
+        }
+        let is_renamed = name.as_str() != self.source_name.as_str();
+        let entry = EntryText {
+            name: name.as_str(),
+            title: self.title.as_deref().or(is_renamed.then_some(self.source_name.as_str())),
+            description: &self.description,
+            input_schema: self.input_schema(),
+            output_schema: self.output.as_ref(),
+            hints: self.hints,
+            safety: Safety {
+                side_effect: self.side_effect,
+                has_intent: self.side_effects().any(|effect| effect != SideEffect::Read),
+                confirmation_recommended: self.confirmation_recommended,
+                by_argument: self.side_effect_by.as_ref(),
+            },
+        };
+        let fragment = Arc::new(Fragment::new(&entry, dialect, discovery));
+        shown.retain(|one| one.fragment.strong_count() > 0);
+        let (name, made) = (name.clone(), Arc::downgrade(&fragment));
+        shown.push(Shown { name, dialect, discovery, fragment: made });
+        fragment
     }
 
     /// Compiles a tool of a REST toolset. All that is wrong comes back, not only the first;
     /// without a connection, whose own problem is known, there is only that.
     pub(super) fn rest(
-        tool: &Tool,
+        tool: &Arc<Tool>,
         connection: Option<&Arc<CompiledConnection>>,
     ) -> Result<Option<Self>, Vec<String>> {
-        let mut faults = Vec::new();
-        if tool.description.trim().is_empty() {
-            faults.push("description: is empty; models choose tools by it".to_owned());
-        }
-        check_text("description", &tool.description, DESCRIPTION_BYTES_MAX, &mut faults);
-        check_text("title", tool.title.as_deref().unwrap_or(""), TITLE_BYTES_MAX, &mut faults);
+        let mut faults = faults::of_tool(tool);
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
         let total_timeout = noted(total_timeout, &mut faults);
         let request = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields);
         let request = request
             .map_err(|errors| faults.extend(errors.into_iter().map(|error| error.to_string())))
             .ok();
+        let effects = request.as_ref().map(|request| Effects::compile(tool, request, &mut faults));
         let response = ResponsePlan::compile(&tool.response_fields)
             .and_then(|plan| Ok((plan, mapping::output_schema(&tool.response_fields)?)))
             .map_err(|errors| {
@@ -122,60 +184,85 @@ impl CompiledTool {
         if let Some(connection) = connection {
             check_headers(tool, connection, &mut faults);
         }
-        let plans = (request, response, total_timeout);
-        let (Some(request), Some((response, output)), Some(total_timeout)) = plans else {
+        let plans = (request, effects, response, total_timeout);
+        let (Some(request), Some(effects), Some((response, output)), Some(total_timeout)) = plans
+        else {
             return Err(faults);
         };
         if !faults.is_empty() {
             return Err(faults);
         }
         let Some(connection) = connection else { return Ok(None) };
-        let text = ToolText {
-            name: tool.name.as_str(),
-            title: tool.title.as_deref(),
-            description: &tool.description,
-            input_schema: request.input_schema(),
-            output_schema: output.as_ref(),
-            hints: hints(tool.annotations, tool.method),
-        };
+        let schema_hash = schema_hash(request.input_schema(), output.as_ref());
+        let is_destructive = effects.worst() == SideEffect::Destructive;
         Ok(Some(Self {
-            name: tool.name.clone(),
+            source_name: tool.name.clone(),
             toolset: tool.toolset.clone(),
             title: tool.title.as_deref().map(Into::into),
             description: tool.description.as_str().into(),
             total_timeout: total_timeout.or(connection.total_timeout),
             has_output_schema: output.is_some(),
-            fragments: text.fragments(),
+            hints: hints(tool, &effects),
+            side_effect: effects.base,
+            side_effect_by: effects.by_argument,
+            confirmation_recommended: tool.confirmation_recommended.unwrap_or(is_destructive),
+            schema_hash,
+            schema_version: schema_version(&schema_hash),
+            budget: tool.budget,
+            log_payloads: tool.log_payloads,
+            redact: tool.redact.iter().map(|path| path.as_str().into()).collect(),
+            limit: tool.limit,
+            weight: tool.weight.unwrap_or(1),
+            own_input: Value::Null,
+            output,
+            entity: Some(Arc::clone(tool)),
+            shown: Mutex::default(),
             kind: ToolKind::Rest { connection: Arc::clone(connection), request, response },
         }))
     }
 
     /// Compiles one of the appliance's own tools.
     pub(super) fn builtin(tool: BuiltinTool, toolset: &ToolsetId) -> Option<Self> {
-        let text = ToolText {
-            name: tool.name(),
-            title: Some(tool.title()),
-            description: tool.description(),
-            input_schema: &BuiltinTool::input_schema(),
-            output_schema: Some(&tool.output_schema()),
-            hints: Hints {
-                title: None,
-                read_only_hint: Some(true),
-                destructive_hint: None,
-                idempotent_hint: None,
-                open_world_hint: Some(false),
-            },
-        };
+        let (input, output) = (BuiltinTool::input_schema(), tool.output_schema());
+        let schema_hash = schema_hash(&input, Some(&output));
         Some(Self {
-            name: ToolName::new(tool.name()).ok()?,
+            source_name: OperationName::new(tool.name()).ok()?,
             toolset: toolset.clone(),
             title: Some(tool.title().into()),
             description: tool.description().into(),
             total_timeout: None,
             has_output_schema: true,
-            fragments: text.fragments(),
+            hints: Hints {
+                read_only: Some(true),
+                destructive: None,
+                idempotent: None,
+                open_world: Some(false),
+            },
+            side_effect: SideEffect::Read,
+            side_effect_by: None,
+            confirmation_recommended: false,
+            schema_hash,
+            schema_version: schema_version(&schema_hash),
+            budget: ResultBudget::default(),
+            log_payloads: false,
+            redact: Box::default(),
+            limit: None,
+            weight: 1,
+            own_input: input,
+            output: Some(output),
+            entity: None,
+            shown: Mutex::default(),
             kind: ToolKind::Builtin(tool),
         })
+    }
+
+    /// Whether compiling `tool` behind `connection` would make this one again.
+    pub(super) fn is_of(&self, tool: &Arc<Tool>, connection: &Arc<CompiledConnection>) -> bool {
+        let is_same = self.entity.as_ref().is_some_and(|entity| Arc::ptr_eq(entity, tool));
+        match &self.kind {
+            ToolKind::Rest { connection: own, .. } => is_same && Arc::ptr_eq(own, connection),
+            ToolKind::Builtin(_) => false,
+        }
     }
 }
 
@@ -183,7 +270,14 @@ impl CompiledTool {
 fn check_headers(tool: &Tool, connection: &CompiledConnection, faults: &mut Vec<String>) {
     for rule in tool.fields.iter().filter(|rule| rule.location == Location::Header) {
         let name = rule.source_field_name.trim_end_matches("[*]");
-        if connection.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name)) {
+        let is_sent =
+            connection.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name))
+                || connection
+                    .correlation
+                    .as_ref()
+                    .is_some_and(|own| own.name.eq_ignore_ascii_case(name))
+                || (connection.traceparent && name.eq_ignore_ascii_case("traceparent"));
+        if is_sent {
             faults.push(format!(
                 "field {name} (header): the connection `{}` sets this header; remove one of them",
                 connection.id
@@ -197,95 +291,23 @@ fn noted<T>(result: Result<T, String>, faults: &mut Vec<String>) -> Option<T> {
     result.map_err(|fault| faults.push(fault)).ok()
 }
 
-pub(super) fn check_text(key: &str, text: &str, bytes_max: usize, faults: &mut Vec<String>) {
-    if text.len() > bytes_max {
-        faults.push(format!("{key}: longer than {bytes_max} bytes"));
-    }
-}
-
-/// What is said, else what HTTP says about the method: RFC 9110 section 9.2.
-fn hints(said: Annotations, method: ToolMethod) -> Hints<'static> {
-    let is_safe = matches!(method, ToolMethod::Get | ToolMethod::Head);
-    let is_idempotent = matches!(method, ToolMethod::Put | ToolMethod::Delete);
+/// What is said, else what the worst of its calls does, else what HTTP says about the method:
+/// RFC 9110 section 9.2.
+fn hints(tool: &Tool, effects: &Effects) -> Hints {
+    let Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint } =
+        tool.annotations;
+    let worst = effects.worst();
+    let is_said = tool.side_effect.is_some() || tool.side_effect_by.is_some();
+    let is_idempotent = matches!(tool.method, ToolMethod::Put | ToolMethod::Delete);
+    let destructive = match worst {
+        SideEffect::Destructive => Some(true),
+        SideEffect::Write if is_said => Some(false),
+        SideEffect::Write | SideEffect::Read => None,
+    };
     Hints {
-        title: None,
-        read_only_hint: said.read_only_hint.or(is_safe.then_some(true)),
-        destructive_hint: said.destructive_hint,
-        idempotent_hint: said.idempotent_hint.or(is_idempotent.then_some(true)),
-        open_world_hint: said.open_world_hint,
+        read_only: read_only_hint.or((worst == SideEffect::Read).then_some(true)),
+        destructive: destructive_hint.or(destructive),
+        idempotent: idempotent_hint.or(is_idempotent.then_some(true)),
+        open_world: open_world_hint,
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Hints<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    read_only_hint: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    destructive_hint: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    idempotent_hint: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    open_world_hint: Option<bool>,
-}
-
-/// Everything an entry of a list can say.
-struct ToolText<'a> {
-    name: &'a str,
-    title: Option<&'a str>,
-    description: &'a str,
-    input_schema: &'a Value,
-    output_schema: Option<&'a Value>,
-    hints: Hints<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ListEntry<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    description: &'a str,
-    input_schema: &'a Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<Hints<'a>>,
-}
-
-impl ToolText<'_> {
-    fn fragments(&self) -> [Arc<[u8]>; SHAPES] {
-        let oldest = self.entry(None, None, None);
-        // Before tools had titles, annotations had.
-        let titled = Hints { title: self.title, ..self.hints };
-        let middle = shared(self.entry(None, None, Some(titled)), &oldest);
-        let newest = self.entry(self.title, self.output_schema, Some(self.hints));
-        let newest = shared(newest, &middle);
-        [oldest, middle, newest]
-    }
-
-    fn entry(
-        &self,
-        title: Option<&str>,
-        output_schema: Option<&Value>,
-        annotations: Option<Hints<'_>>,
-    ) -> Arc<[u8]> {
-        let entry = ListEntry {
-            name: self.name,
-            title,
-            description: self.description,
-            input_schema: self.input_schema,
-            output_schema,
-            annotations: annotations.filter(|hints| *hints != Hints::default()),
-        };
-        // Text and JSON values only: there is nothing that could fail.
-        Arc::from(serde_json::to_vec(&entry).unwrap_or_default())
-    }
-}
-
-/// `bytes`, or the older ones where they are the same.
-fn shared(bytes: Arc<[u8]>, older: &Arc<[u8]>) -> Arc<[u8]> {
-    if bytes == *older { Arc::clone(older) } else { bytes }
 }

@@ -1,10 +1,17 @@
 //! What one client application sees.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::tool::SHAPES;
-use super::{ClientApplicationId, CompiledTool, TenantId, ToolName, ToolShape};
+use super::deprecated::{Deprecated, DeprecatedNames};
+use super::list::{ListEntry, ToolList};
+use super::prompts::{EffectivePrompt, PromptList};
+use super::shown::ViewTool;
+use super::toolset::are_same;
+use super::{
+    Assignment, ClientApplication, ClientApplicationId, HelperTool, Limits, Tenant, TenantId,
+    ToolListing, ToolShape,
+};
+use crate::mapping::Dialect;
 
 /// What one client application of a tenant sees.
 #[derive(Debug)]
@@ -25,124 +32,148 @@ pub struct View {
     pub allowed_origins: Arc<[Box<str>]>,
     /// Most sessions of the tenant; the setting where `None`.
     pub sessions_max: Option<u32>,
+    /// The form schemas are shown in.
+    pub dialect: Dialect,
+    /// Whether the list has all tools or those to search with.
+    pub tool_listing: ToolListing,
+    /// What all client applications of the tenant together may use.
+    pub tenant_limits: Limits,
+    /// What all callers of the client application together may use.
+    pub limits: Limits,
+    /// What each caller may use.
+    pub caller_limits: Limits,
     pub(super) list: Arc<ToolList>,
+    pub(super) prompts: Arc<PromptList>,
+    pub(super) deprecated: Option<DeprecatedNames>,
+    pub(super) inputs: ViewInputs,
+}
+
+/// What a view was compiled from, besides its list.
+#[derive(Debug)]
+pub(super) struct ViewInputs {
+    pub(super) tenant: Arc<Tenant>,
+    pub(super) client: Arc<ClientApplication>,
+    /// In the order of their toolsets' ids.
+    pub(super) assignments: Vec<Arc<Assignment>>,
+    /// Whether no name went.
+    pub(super) is_plain: bool,
+}
+
+impl ViewInputs {
+    /// Whether the same view would come of both.
+    pub(super) fn are_same(&self, other: &Self) -> bool {
+        self.is_plain
+            && other.is_plain
+            && Arc::ptr_eq(&self.tenant, &other.tenant)
+            && Arc::ptr_eq(&self.client, &other.client)
+            && are_same(&self.assignments, &other.assignments)
+    }
 }
 
 impl View {
-    /// The tools, in the order of their names.
-    pub fn tools(&self) -> &[Arc<CompiledTool>] {
+    /// The visible tools, in the order of their names.
+    pub fn tools(&self) -> &[Arc<ViewTool>] {
         &self.list.tools
     }
 
-    /// The tool clients call by that name.
-    pub fn tool(&self, name: &str) -> Option<&Arc<CompiledTool>> {
-        self.list.places.get(name).map(|place| &self.list.tools[*place as usize])
+    /// The visible tool clients call by that name.
+    pub fn tool(&self, name: &str) -> Option<&Arc<ViewTool>> {
+        self.list.tool(name)
+    }
+
+    /// The assigned tool of that name which nobody sees, because every call of it is denied.
+    pub fn hidden(&self, name: &str) -> Option<&Arc<ViewTool>> {
+        self.list.hidden_tool(name)
+    }
+
+    /// Every assigned tool, visible or not.
+    pub fn assigned(&self) -> impl Iterator<Item = &Arc<ViewTool>> {
+        self.list.tools.iter().chain(&self.list.hidden)
+    }
+
+    /// What is left of a name that is no assigned tool's any more.
+    pub fn deprecated(&self, name: &str, now_ms: u64) -> Option<Deprecated> {
+        self.deprecated.as_ref()?.find(name, now_ms)
+    }
+
+    /// The runtime's own helpers that are in the list.
+    pub fn helpers(&self) -> impl Iterator<Item = HelperTool> + '_ {
+        self.list.helpers()
+    }
+
+    /// The helper clients call by that name, where it is in the list.
+    pub fn helper(&self, name: &str) -> Option<HelperTool> {
+        let helper = HelperTool::by_name(name)?;
+        self.helpers().find(|one| *one == helper)
+    }
+
+    /// How many entries `tools/list` has.
+    pub fn list_len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// An entry of `tools/list`, by its place: helpers first, then tools by name.
+    pub fn list_entry(&self, place: usize) -> Option<ListEntry<'_>> {
+        self.list.entry(place)
+    }
+
+    /// All entries of `tools/list`.
+    pub fn list_entries(&self) -> impl Iterator<Item = ListEntry<'_>> {
+        self.list.entries()
     }
 
     /// The finished result of `tools/list` in one page: `{"tools":[…]}`.
     pub fn tools_list(&self, shape: ToolShape) -> &Arc<[u8]> {
-        &self.list.results[shape.place()]
+        self.list.result(shape)
+    }
+
+    /// Whether arguments and results of at least one visible tool are kept in the audit.
+    pub fn logs_payloads(&self) -> bool {
+        self.list.logs_payloads
+    }
+
+    /// The prompts, in the order of their names.
+    pub fn prompts(&self) -> &[EffectivePrompt] {
+        &self.prompts.prompts
+    }
+
+    /// The prompt of that name.
+    pub fn prompt(&self, name: &str) -> Option<&EffectivePrompt> {
+        self.prompts().iter().find(|prompt| prompt.name.as_str() == name)
+    }
+
+    /// The finished result of `prompts/list` in one page: `{"prompts":[…]}`.
+    pub fn prompts_list(&self, shape: ToolShape) -> &Arc<[u8]> {
+        self.prompts.prompts_list(shape)
+    }
+
+    /// The finished result of `resources/list` in one page: `{"resources":[…]}`.
+    pub fn resources_list(&self, shape: ToolShape) -> &Arc<[u8]> {
+        self.prompts.resources_list(shape)
     }
 
     pub(super) fn lists_the_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.list, &other.list) || self.list.results == other.list.results
+        Arc::ptr_eq(&self.list, &other.list) || self.list.shows_the_same(&other.list)
+    }
+
+    pub(super) fn prompts_the_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.prompts, &other.prompts) || self.prompts() == other.prompts()
     }
 }
 
-/// The tools of some toolsets together: one for all client applications that have these toolsets.
-#[derive(Debug)]
-pub(super) struct ToolList {
-    tools: Vec<Arc<CompiledTool>>,
-    places: HashMap<ToolName, u32>,
-    results: [Arc<[u8]>; SHAPES],
+/// What clients of a view would see differently than before.
+#[derive(Debug, Clone)]
+pub struct ViewChange {
+    /// The view as it is now.
+    pub view: Arc<View>,
+    /// Whether `tools/list` is another one.
+    pub tools: bool,
+    /// Whether a prompt is another one.
+    pub prompts: bool,
+    /// Whether a resource is another one.
+    pub resources: bool,
 }
 
-/// Two toolsets that have tools of the same name.
-#[derive(Debug)]
-pub(super) struct Collision {
-    /// The places of both.
-    pub(super) toolsets: (usize, usize),
-    name: ToolName,
-    count: usize,
-}
-
-impl Collision {
-    pub(super) fn describe<'a>(&self, id: impl Fn(usize) -> &'a str) -> String {
-        let (one, other) = (id(self.toolsets.0), id(self.toolsets.1));
-        let more = match self.count {
-            1 => String::new(),
-            count => format!(" and {} more", count - 1),
-        };
-        format!(
-            "its toolsets `{one}` and `{other}` both have a tool `{}`{more}: rename one, or \
-             assign one of the toolsets only",
-            self.name
-        )
-    }
-}
-
-impl ToolList {
-    /// Merges the tools of the toolsets at `places`.
-    pub(super) fn compile(
-        places: &[usize],
-        toolsets: &[Vec<Arc<CompiledTool>>],
-    ) -> Result<Self, Vec<Collision>> {
-        let mut all: Vec<(usize, &Arc<CompiledTool>)> = places
-            .iter()
-            .flat_map(|place| toolsets[*place].iter().map(move |tool| (*place, tool)))
-            .collect();
-        // Stable, and a merge of runs that are sorted already.
-        all.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
-        let collisions = collisions(&all);
-        if !collisions.is_empty() {
-            return Err(collisions);
-        }
-        let tools: Vec<Arc<CompiledTool>> =
-            all.into_iter().map(|(_, tool)| Arc::clone(tool)).collect();
-        let places = tools.iter().zip(0..).map(|(tool, place)| (tool.name.clone(), place));
-        let oldest = result(&tools, 0);
-        let middle = later_result(&tools, 1, &oldest);
-        let newest = later_result(&tools, 2, &middle);
-        Ok(Self { places: places.collect(), tools, results: [oldest, middle, newest] })
-    }
-}
-
-/// One collision for each pair of toolsets. Tools of one name within a toolset are duplicates,
-/// which are reported as such.
-fn collisions(sorted: &[(usize, &Arc<CompiledTool>)]) -> Vec<Collision> {
-    let mut found: BTreeMap<(usize, usize), Collision> = BTreeMap::new();
-    for pair in sorted.windows(2) {
-        let [(one, tool), (other, next)] = pair else { continue };
-        if tool.name == next.name && one != other {
-            let toolsets = (*one, *other);
-            let fresh = || Collision { toolsets, name: tool.name.clone(), count: 0 };
-            found.entry(toolsets).or_insert_with(fresh).count += 1;
-        }
-    }
-    found.into_values().collect()
-}
-
-/// The bytes of one shape, or the ones of the shape before where no tool differs.
-fn later_result(tools: &[Arc<CompiledTool>], place: usize, before: &Arc<[u8]>) -> Arc<[u8]> {
-    if tools.iter().all(|tool| tool.is_alike(place, place - 1)) {
-        Arc::clone(before)
-    } else {
-        result(tools, place)
-    }
-}
-
-fn result(tools: &[Arc<CompiledTool>], place: usize) -> Arc<[u8]> {
-    const HEAD: &[u8] = b"{\"tools\":[";
-    const TAIL: &[u8] = b"]}";
-    let entries: usize = tools.iter().map(|tool| tool.fragment_at(place).len() + 1).sum();
-    let mut out = Vec::with_capacity(HEAD.len() + entries + TAIL.len());
-    out.extend_from_slice(HEAD);
-    for (index, tool) in tools.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(tool.fragment_at(place));
-    }
-    out.extend_from_slice(TAIL);
-    Arc::from(out)
-}
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

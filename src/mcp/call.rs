@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::refusal::unknown_tool;
-use crate::catalog::{CompiledTool, View};
+use crate::catalog::{View, ViewTool};
 use crate::json::{Kind, Raw};
 use crate::rpc::{Id, RpcError};
 
@@ -11,7 +11,7 @@ use crate::rpc::{Id, RpcError};
 #[derive(Clone, Debug)]
 pub struct Invocation<'a> {
     /// The tool.
-    pub tool: Arc<CompiledTool>,
+    pub tool: Arc<ViewTool>,
     /// Its arguments: an object. `None` stands for an empty one (they were absent or `null`).
     pub arguments: Option<Raw<'a>>,
     /// Under what the client wants to hear of progress.

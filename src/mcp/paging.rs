@@ -23,9 +23,9 @@ pub(super) fn tools(
     page_size: usize,
     params: Option<Raw<'_>>,
 ) -> Result<ResultBody, RpcError> {
-    let tools = view.tools();
+    let count = view.list_len();
     let cursor = cursor_of(params)?;
-    if cursor.is_none() && (page_size == 0 || tools.len() <= page_size) {
+    if cursor.is_none() && (page_size == 0 || count <= page_size) {
         return Ok(ResultBody::Shared(view.tools_list(shape).clone()));
     }
     let list = fingerprint(view);
@@ -33,23 +33,23 @@ pub(super) fn tools(
         None => 0,
         // A cursor is given out for a place inside the list only.
         Some(cursor) => decode(&cursor, list)
-            .filter(|start| (1..tools.len()).contains(start))
+            .filter(|start| (1..count).contains(start))
             .ok_or_else(bad_cursor)?,
     };
-    let page_size = if page_size == 0 { tools.len() } else { page_size };
-    let end = start.saturating_add(page_size).min(tools.len());
-    let page = tools.get(start..end).unwrap_or_default();
-    let bytes: usize = page.iter().map(|tool| tool.fragment(shape).len() + 1).sum();
+    let page_size = if page_size == 0 { count } else { page_size };
+    let end = start.saturating_add(page_size).min(count);
+    let page = || (start..end).filter_map(|place| view.list_entry(place));
+    let bytes: usize = page().map(|tool| tool.fragment(shape).len() + 1).sum();
     let mut out = Vec::with_capacity(bytes + 64);
     out.extend_from_slice(b"{\"tools\":[");
-    for (index, tool) in page.iter().enumerate() {
+    for (index, tool) in page().enumerate() {
         if index > 0 {
             out.push(b',');
         }
         out.extend_from_slice(tool.fragment(shape));
     }
     out.push(b']');
-    if end < tools.len() {
+    if end < count {
         out.extend_from_slice(b",\"nextCursor\":");
         json::write_string(&mut out, &encode(end, list));
     }
@@ -102,7 +102,6 @@ fn decode(cursor: &str, list: u64) -> Option<usize> {
 /// Of the names in their order (FNV-1a): the same on every node and after a restart.
 fn fingerprint(view: &View) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    view.tools().iter().fold(0xcbf2_9ce4_8422_2325, |hash, tool| {
-        step(tool.name.as_str().bytes().fold(hash, step), 0)
-    })
+    view.list_entries()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, tool| step(tool.name().bytes().fold(hash, step), 0))
 }

@@ -13,7 +13,7 @@ use super::{
     running::{Answered, Job, Outcome, Registration, Running, Single},
 };
 use crate::{
-    catalog::{BuiltinTool, CompiledTool, ToolKind, View},
+    catalog::{BuiltinTool, ToolKind, View, ViewTool},
     downstream::{self, CallEnvironment},
     mapping::OutgoingRequest,
     mcp::{self, DispatchContext, Initialization, Invocation, Revision, Step, ToolOutcome},
@@ -299,7 +299,7 @@ impl BuiltinCall {
 struct RestCall {
     core: Rc<Core>,
     view: Arc<View>,
-    tool: Arc<CompiledTool>,
+    tool: Arc<ViewTool>,
     request: OutgoingRequest,
     registration: Option<Registration>,
     revision: Revision,
@@ -314,7 +314,7 @@ impl RestCall {
         let execution_id = core.next_execution_id();
         let environment =
             CallEnvironment { execution_id, correlation_id: self.correlation.as_deref() };
-        let call = core.rest.run(&self.tool, &self.request, &environment);
+        let call = core.rest.run(&self.tool.tool, &self.request, &environment);
         let called = match &self.registration {
             None => call.await,
             Some(registration) => match rt::race(call, registration.cancelled()).await {

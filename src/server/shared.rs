@@ -14,6 +14,7 @@ use super::{
     guard::Guard,
     message::CoreMessage,
     publication::{Publication, Published},
+    reload::ReloadState,
 };
 use crate::{
     catalog::{Snapshot, TenantId},
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
     pub(crate) publication: Publication,
+    pub(crate) reload: Arc<ReloadState>,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,
@@ -87,6 +89,7 @@ impl Timing {
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) publication: Publication,
+    pub(crate) reload: Arc<ReloadState>,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,
@@ -112,6 +115,7 @@ impl Shared {
             keep_alive_frame: Arc::new(frame::KEEP_ALIVE.to_vec()),
             server_info: ServerInfo::new("ringway", "Ringway", env!("CARGO_PKG_VERSION")),
             publication: parts.publication,
+            reload: parts.reload,
             sessions: parts.sessions,
             session_ids: parts.session_ids,
             store: parts.store,

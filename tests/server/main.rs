@@ -14,11 +14,13 @@
 
 mod harness;
 
+mod changes;
 mod commands;
 mod cores;
 mod faults;
 mod keys;
 mod lifecycle;
+mod operators;
 mod recovery;
 mod rest;
 mod sessions;

@@ -60,7 +60,7 @@ pub(super) fn declared(base_url: &str, connection: &str, tool: &str) -> Arc<Comp
     let (entities, problems) = files::read_text(Path::new("test.toml"), &text);
     assert!(problems.is_empty(), "{problems:?}");
     let snapshot = Snapshot::compile(&entities, 1).unwrap();
-    Arc::clone(snapshot.view("acme", "desk").unwrap().tool("anything").unwrap())
+    Arc::clone(&snapshot.view("acme", "desk").unwrap().tool("anything").unwrap().tool)
 }
 
 pub(super) fn tool(api: &Api, connection: &str) -> Arc<CompiledTool> {

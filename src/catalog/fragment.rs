@@ -1,0 +1,334 @@
+//! A tool's entry of `tools/list`, written once.
+//!
+//! What all revisions have stands in front, so that the older forms are cut out of the newest one
+//! when somebody first asks for them: nothing is formatted on a core.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value, json};
+
+use super::effects::EffectByArgument;
+use super::{DiscoveryMode, HelperTool, SideEffect};
+use crate::json::write_string;
+use crate::mapping::{self, Dialect, structure_only};
+
+/// What a protocol revision has in an entry of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ToolShape {
+    /// Name, description and input schema.
+    V20241105,
+    /// And annotations, the title among them.
+    V20250326,
+    /// And a title, an output schema and `_meta`.
+    V20250618,
+    /// As 2025-06-18.
+    V20251125,
+}
+
+/// How many shapes differ.
+pub(super) const SHAPES: usize = 3;
+
+impl ToolShape {
+    /// The place of its bytes among those of all shapes.
+    pub(super) fn place(self) -> usize {
+        match self {
+            Self::V20241105 => 0,
+            Self::V20250326 => 1,
+            Self::V20250618 | Self::V20251125 => 2,
+        }
+    }
+
+    /// Whether things have titles.
+    pub(super) fn has_titles(self) -> bool {
+        self >= Self::V20250618
+    }
+}
+
+/// The `_meta` key of what a model should know before it calls a tool.
+pub const SAFETY_META: &str = "io.ringway/safety";
+
+/// An entry of a list, in all shapes.
+#[derive(Debug)]
+pub(super) struct Fragment {
+    newest: Box<[u8]>,
+    /// Bytes of `newest` that every shape begins with.
+    common: usize,
+    /// What 2025-03-26 adds to them.
+    annotations: Box<[u8]>,
+    oldest: OnceLock<Box<[u8]>>,
+    middle: OnceLock<Box<[u8]>>,
+}
+
+impl Fragment {
+    pub(super) fn new(entry: &EntryText<'_>, dialect: Dialect, discovery: DiscoveryMode) -> Self {
+        let input = shown_input(entry.input_schema, dialect, discovery);
+        let output = entry.output_schema.and_then(|full| shown_output(full, dialect, discovery));
+        let mut out = Vec::with_capacity(256 + entry.description.len());
+        out.extend_from_slice(b"{\"name\":");
+        write_string(&mut out, entry.name);
+        out.extend_from_slice(b",\"description\":");
+        write_string(&mut out, entry.description);
+        out.extend_from_slice(b",\"inputSchema\":");
+        write_value(&mut out, &input);
+        let common = out.len();
+        if let Some(title) = entry.title {
+            out.extend_from_slice(b",\"title\":");
+            write_string(&mut out, title);
+        }
+        if let Some(output) = output {
+            out.extend_from_slice(b",\"outputSchema\":");
+            write_value(&mut out, &output);
+        }
+        write_annotations(&mut out, entry.hints, None);
+        out.extend_from_slice(b",\"_meta\":");
+        write_value(&mut out, &json!({ SAFETY_META: entry.safety.value() }));
+        out.push(b'}');
+        let mut annotations = Vec::new();
+        // Before tools had titles, annotations had.
+        write_annotations(&mut annotations, entry.hints, entry.title);
+        Self {
+            newest: out.into(),
+            common,
+            annotations: annotations.into(),
+            oldest: OnceLock::new(),
+            middle: OnceLock::new(),
+        }
+    }
+
+    /// The entry of one of the runtime's own helpers.
+    pub(super) fn of_helper(helper: HelperTool, dialect: Dialect) -> Self {
+        let reads_only = helper.reads_only();
+        let entry = EntryText {
+            name: helper.name(),
+            title: Some(helper.title()),
+            description: helper.description(),
+            input_schema: &helper.input_schema(),
+            output_schema: None,
+            hints: Hints {
+                read_only: Some(reads_only),
+                destructive: None,
+                idempotent: None,
+                open_world: reads_only.then_some(false),
+            },
+            safety: Safety {
+                // What a call of another tool does is that tool's business.
+                side_effect: if reads_only { SideEffect::Read } else { SideEffect::Destructive },
+                has_intent: !reads_only,
+                confirmation_recommended: false,
+                by_argument: None,
+            },
+        };
+        Self::new(&entry, dialect, DiscoveryMode::Full)
+    }
+
+    /// A JSON object.
+    pub(super) fn bytes(&self, shape: ToolShape) -> &[u8] {
+        match shape {
+            ToolShape::V20241105 => self.oldest.get_or_init(|| self.cut(b"")),
+            ToolShape::V20250326 => self.middle.get_or_init(|| self.cut(&self.annotations)),
+            ToolShape::V20250618 | ToolShape::V20251125 => &self.newest,
+        }
+    }
+
+    fn cut(&self, tail: &[u8]) -> Box<[u8]> {
+        let common = self.newest.get(..self.common).unwrap_or_default();
+        [common, tail, b"}"].concat().into()
+    }
+
+    /// Whether clients of every revision see the same.
+    pub(super) fn shows_the_same(&self, other: &Self) -> bool {
+        self.newest == other.newest && self.annotations == other.annotations
+    }
+}
+
+/// Everything an entry of a list can say.
+pub(super) struct EntryText<'a> {
+    pub(super) name: &'a str,
+    pub(super) title: Option<&'a str>,
+    pub(super) description: &'a str,
+    pub(super) input_schema: &'a Value,
+    pub(super) output_schema: Option<&'a Value>,
+    pub(super) hints: Hints,
+    pub(super) safety: Safety<'a>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hints {
+    pub(super) read_only: Option<bool>,
+    pub(super) destructive: Option<bool>,
+    pub(super) idempotent: Option<bool>,
+    pub(super) open_world: Option<bool>,
+}
+
+/// What a model should know before it calls.
+pub(super) struct Safety<'a> {
+    pub(super) side_effect: SideEffect,
+    /// Whether a call may change something.
+    pub(super) has_intent: bool,
+    pub(super) confirmation_recommended: bool,
+    pub(super) by_argument: Option<&'a EffectByArgument>,
+}
+
+impl Safety<'_> {
+    fn value(&self) -> Value {
+        let mut value = json!({
+            "sideEffect": self.side_effect.as_str(),
+            "mutationIntent": self.has_intent,
+            "confirmationRecommended": self.confirmation_recommended,
+        });
+        if let (Some(by), Value::Object(members)) = (self.by_argument, &mut value) {
+            let values: Map<String, Value> = by
+                .values
+                .iter()
+                .map(|(text, effect)| (text.clone(), json!(effect.as_str())))
+                .collect();
+            let told = json!({ "argument": &*by.argument, "values": values });
+            members.insert("dependsOn".to_owned(), told);
+        }
+        value
+    }
+}
+
+fn write_annotations(out: &mut Vec<u8>, hints: Hints, title: Option<&str>) {
+    let mut said = Map::new();
+    let mut say = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            said.insert(key.to_owned(), value);
+        }
+    };
+    say("title", title.map(Value::from));
+    say("readOnlyHint", hints.read_only.map(Value::from));
+    say("destructiveHint", hints.destructive.map(Value::from));
+    say("idempotentHint", hints.idempotent.map(Value::from));
+    say("openWorldHint", hints.open_world.map(Value::from));
+    if !said.is_empty() {
+        out.extend_from_slice(b",\"annotations\":");
+        write_value(out, &Value::Object(said));
+    }
+}
+
+fn write_value(out: &mut Vec<u8>, value: &Value) {
+    // Writing to memory cannot fail.
+    let _ = serde_json::to_writer(out, value);
+}
+
+/// The mode a list really shows. A strict schema names every argument: one that stands for others
+/// would keep them out.
+pub(super) fn shown_mode(dialect: Dialect, discovery: DiscoveryMode) -> DiscoveryMode {
+    match (dialect, discovery) {
+        (Dialect::OpenaiStrict, DiscoveryMode::Lazy) => DiscoveryMode::DataStructureOnly,
+        (_, discovery) => discovery,
+    }
+}
+
+fn shown_input(full: &Value, dialect: Dialect, discovery: DiscoveryMode) -> Cow<'_, Value> {
+    match discovery {
+        DiscoveryMode::Full => in_dialect(full, dialect),
+        DiscoveryMode::DataStructureOnly => {
+            Cow::Owned(in_dialect(&structure_only(full), dialect).into_owned())
+        }
+        DiscoveryMode::Lazy => {
+            Cow::Owned(in_dialect(&mapping::lazy_schema(), dialect).into_owned())
+        }
+    }
+}
+
+fn shown_output(
+    full: &Value,
+    dialect: Dialect,
+    discovery: DiscoveryMode,
+) -> Option<Cow<'_, Value>> {
+    match discovery {
+        DiscoveryMode::Full => Some(in_dialect(full, dialect)),
+        DiscoveryMode::DataStructureOnly => {
+            Some(Cow::Owned(in_dialect(&structure_only(full), dialect).into_owned()))
+        }
+        DiscoveryMode::Lazy => None,
+    }
+}
+
+/// The full dialect is the schema as it is.
+fn in_dialect(schema: &Value, dialect: Dialect) -> Cow<'_, Value> {
+    match dialect {
+        Dialect::Full => Cow::Borrowed(schema),
+        _ => Cow::Owned(mapping::in_dialect(schema, dialect)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::SCHEMA_DISCOVERY;
+
+    fn entry<'a>(input: &'a Value, output: &'a Value) -> EntryText<'a> {
+        EntryText {
+            name: "list_pets",
+            title: Some("List \"pets\""),
+            description: "Lists pets.",
+            input_schema: input,
+            output_schema: Some(output),
+            hints: Hints {
+                read_only: Some(true),
+                destructive: None,
+                idempotent: None,
+                open_world: None,
+            },
+            safety: Safety {
+                side_effect: SideEffect::Read,
+                has_intent: false,
+                confirmation_recommended: false,
+                by_argument: None,
+            },
+        }
+    }
+
+    fn parsed(fragment: &Fragment, shape: ToolShape) -> Value {
+        serde_json::from_slice(fragment.bytes(shape)).unwrap()
+    }
+
+    #[test]
+    fn older_shapes_are_cut_out_of_the_newest() {
+        let (input, output) = (json!({"type": "object"}), json!({"type": "object", "title": "o"}));
+        let fragment = Fragment::new(&entry(&input, &output), Dialect::Full, DiscoveryMode::Full);
+        let common = json!({
+            "name": "list_pets", "description": "Lists pets.", "inputSchema": {"type": "object"},
+        });
+        assert_eq!(parsed(&fragment, ToolShape::V20241105), common);
+        let mut middle = common.clone();
+        middle["annotations"] = json!({"title": "List \"pets\"", "readOnlyHint": true});
+        assert_eq!(parsed(&fragment, ToolShape::V20250326), middle);
+        let mut newest = common;
+        newest["title"] = json!("List \"pets\"");
+        newest["outputSchema"] = output.clone();
+        newest["annotations"] = json!({"readOnlyHint": true});
+        newest["_meta"] = json!({SAFETY_META: {
+            "sideEffect": "read", "mutationIntent": false, "confirmationRecommended": false,
+        }});
+        assert_eq!(parsed(&fragment, ToolShape::V20250618), newest);
+        assert_eq!(parsed(&fragment, ToolShape::V20251125), newest);
+    }
+
+    #[test]
+    fn a_lazy_entry_shows_a_placeholder_and_takes_anything() {
+        let (input, output) = (json!({"type": "object", "properties": {"a": {}}}), json!({}));
+        let fragment = Fragment::new(&entry(&input, &output), Dialect::Full, DiscoveryMode::Lazy);
+        let shown = parsed(&fragment, ToolShape::V20251125);
+        assert_eq!(shown["inputSchema"]["additionalProperties"], json!(true));
+        let properties = shown["inputSchema"]["properties"].as_object().unwrap();
+        assert_eq!(properties.keys().collect::<Vec<_>>(), [SCHEMA_DISCOVERY]);
+        assert!(shown.get("outputSchema").is_none());
+        let full = Fragment::new(&entry(&input, &output), Dialect::Full, DiscoveryMode::Full);
+        assert!(!full.shows_the_same(&fragment));
+        assert!(fragment.shows_the_same(&fragment));
+    }
+
+    #[test]
+    fn a_strict_dialect_has_no_lazy_entries() {
+        assert_eq!(
+            shown_mode(Dialect::OpenaiStrict, DiscoveryMode::Lazy),
+            DiscoveryMode::DataStructureOnly
+        );
+        assert_eq!(shown_mode(Dialect::Gemini, DiscoveryMode::Lazy), DiscoveryMode::Lazy);
+    }
+}

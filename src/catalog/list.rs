@@ -1,0 +1,303 @@
+//! The tools of a view together: names made unique, the list put in order.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use super::exposed::{self, Wanting};
+use super::fragment::{Fragment, SHAPES};
+use super::shown::{ShownToolset, ViewTool, name_hash};
+use super::{
+    CompiledTool, DiscoveryMode, HelperTool, ToolListing, ToolName, ToolPattern, ToolShape,
+    ToolsetId,
+};
+use crate::mapping::Dialect;
+
+/// How a client application is shown its tools.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Frame {
+    pub(super) dialect: Dialect,
+    pub(super) budget: u8,
+    pub(super) listing: ToolListing,
+    pub(super) favourites: Vec<ToolPattern>,
+}
+
+/// The tools of some toolsets together: one for all client applications that are shown the same.
+#[derive(Debug)]
+pub(super) struct ToolList {
+    /// By their ids.
+    pub(super) toolsets: Vec<Arc<ShownToolset>>,
+    /// Visible ones, by name.
+    pub(super) tools: Vec<Arc<ViewTool>>,
+    /// Those every call of which is denied, by name.
+    pub(super) hidden: Vec<Arc<ViewTool>>,
+    table: NameTable,
+    helpers: Vec<(HelperTool, Fragment)>,
+    /// Favourites, where the list is not that of all tools.
+    favourites: Option<Vec<Arc<ViewTool>>>,
+    /// Tools whose names others wanted too.
+    renamed: Vec<Arc<ViewTool>>,
+    pub(super) logs_payloads: bool,
+    results: [OnceLock<Arc<[u8]>>; SHAPES],
+}
+
+/// An entry of `tools/list`.
+#[derive(Debug, Clone, Copy)]
+pub struct ListEntry<'a> {
+    name: &'a str,
+    fragment: &'a Fragment,
+}
+
+impl<'a> ListEntry<'a> {
+    /// What clients call the tool by.
+    pub fn name(self) -> &'a str {
+        self.name
+    }
+
+    /// A JSON object.
+    pub fn fragment(self, shape: ToolShape) -> &'a [u8] {
+        self.fragment.bytes(shape)
+    }
+}
+
+impl ToolList {
+    /// Merges the tools of `toolsets`, which are in the order of their ids.
+    ///
+    /// # Errors
+    /// Tools that cannot be told apart.
+    pub(super) fn compile(
+        frame: &Frame,
+        toolsets: Vec<Arc<ShownToolset>>,
+        previous: Option<&Self>,
+    ) -> Result<Self, Vec<Arc<ViewTool>>> {
+        let count = toolsets.iter().map(|toolset| toolset.tools.len()).sum();
+        let mut all: Vec<Arc<ViewTool>> = Vec::with_capacity(count);
+        all.extend(toolsets.iter().flat_map(|toolset| toolset.tools.iter().cloned()));
+        // Stable, and a merge of runs that are sorted already.
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        let renamed = if has_collisions(&all) {
+            let known = previous.map_or(&[][..], |previous| &previous.renamed);
+            let renamed = tell_apart(&mut all, frame.budget, known)?;
+            all.sort_by(|one, other| one.name.cmp(&other.name));
+            renamed
+        } else {
+            Vec::new()
+        };
+        let (hidden, tools): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|tool| tool.permission.is_denied());
+        let favourites = match frame.listing {
+            ToolListing::List => None,
+            ToolListing::Search => Some(favourites(&tools, &frame.favourites)),
+        };
+        let listed = favourites.as_ref().unwrap_or(&tools);
+        for tool in listed {
+            // Written now, off the cores.
+            tool.entry();
+        }
+        let mut helpers: Vec<HelperTool> = Vec::new();
+        if favourites.is_some() {
+            helpers.extend(HelperTool::SEARCH);
+        }
+        if listed.iter().any(|tool| tool.discovery != DiscoveryMode::Full) {
+            helpers.push(HelperTool::DiscoverToolSchema);
+        }
+        let helpers = helpers
+            .into_iter()
+            .map(|helper| (helper, Fragment::of_helper(helper, frame.dialect)))
+            .collect();
+        Ok(Self {
+            table: NameTable::new(&tools),
+            logs_payloads: tools.iter().any(|tool| tool.log_payloads),
+            toolsets,
+            tools,
+            hidden,
+            helpers,
+            favourites,
+            renamed,
+            results: Default::default(),
+        })
+    }
+
+    /// The visible tool of that name.
+    pub(super) fn tool(&self, name: &str) -> Option<&Arc<ViewTool>> {
+        self.table.find(name, &self.tools)
+    }
+
+    /// The hidden tool of that name.
+    pub(super) fn hidden_tool(&self, name: &str) -> Option<&Arc<ViewTool>> {
+        let place = self.hidden.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
+        self.hidden.get(place)
+    }
+
+    /// The toolset with that id, as it is shown.
+    pub(super) fn toolset(&self, id: &ToolsetId) -> Option<&Arc<ShownToolset>> {
+        let place = self.toolsets.binary_search_by(|shown| shown.key.toolset.cmp(id)).ok()?;
+        self.toolsets.get(place)
+    }
+
+    pub(super) fn helpers(&self) -> impl Iterator<Item = HelperTool> + '_ {
+        self.helpers.iter().map(|(helper, _)| *helper)
+    }
+
+    fn listed(&self) -> &[Arc<ViewTool>] {
+        self.favourites.as_ref().unwrap_or(&self.tools)
+    }
+
+    /// How many entries the list has.
+    pub(super) fn len(&self) -> usize {
+        self.helpers.len() + self.listed().len()
+    }
+
+    /// Helpers come first, then tools by name.
+    pub(super) fn entry(&self, place: usize) -> Option<ListEntry<'_>> {
+        if let Some((helper, fragment)) = self.helpers.get(place) {
+            return Some(ListEntry { name: helper.name(), fragment });
+        }
+        let tool = self.listed().get(place - self.helpers.len())?;
+        Some(ListEntry { name: tool.name.as_str(), fragment: tool.entry() })
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = ListEntry<'_>> + Clone {
+        (0..self.len()).filter_map(|place| self.entry(place))
+    }
+
+    /// The finished result of `tools/list` in one page.
+    pub(super) fn result(&self, shape: ToolShape) -> &Arc<[u8]> {
+        self.results[shape.place()].get_or_init(|| {
+            let fragments = self.entries().map(|entry| entry.fragment(shape));
+            result("tools", fragments)
+        })
+    }
+
+    /// Whether clients of every revision see the same list.
+    pub(super) fn shows_the_same(&self, other: &Self) -> bool {
+        if self.len() != other.len() || self.helpers.len() != other.helpers.len() {
+            return false;
+        }
+        let helpers = self.helpers.iter().zip(&other.helpers);
+        let tools = self.listed().iter().zip(other.listed());
+        helpers.into_iter().all(|((_, one), (_, other))| one.shows_the_same(other))
+            && tools.into_iter().all(|(one, other)| {
+                Arc::ptr_eq(one, other)
+                    || Arc::ptr_eq(one.entry(), other.entry())
+                    || one.entry().shows_the_same(other.entry())
+            })
+    }
+}
+
+/// `{"<member>":[…]}`.
+pub(super) fn result<'a>(
+    member: &str,
+    fragments: impl Iterator<Item = &'a [u8]> + Clone,
+) -> Arc<[u8]> {
+    let entries: usize = fragments.clone().map(|fragment| fragment.len() + 1).sum();
+    let mut out = Vec::with_capacity(member.len() + entries + 8);
+    out.extend_from_slice(b"{\"");
+    out.extend_from_slice(member.as_bytes());
+    out.extend_from_slice(b"\":[");
+    for (index, fragment) in fragments.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(fragment);
+    }
+    out.extend_from_slice(b"]}");
+    Arc::from(out)
+}
+
+fn is_reserved(name: &str) -> bool {
+    HelperTool::by_name(name).is_some()
+}
+
+fn has_collisions(sorted: &[Arc<ViewTool>]) -> bool {
+    let is_twice = sorted.windows(2).any(|pair| match pair {
+        [one, other] => one.name == other.name,
+        _ => false,
+    });
+    is_twice
+        || HelperTool::ALL.iter().any(|helper| {
+            sorted.binary_search_by(|tool| tool.name.as_str().cmp(helper.name())).is_ok()
+        })
+}
+
+/// Gives other names to tools that want one name. Gives back those that got another one.
+fn tell_apart(
+    all: &mut [Arc<ViewTool>],
+    budget: u8,
+    known: &[Arc<ViewTool>],
+) -> Result<Vec<Arc<ViewTool>>, Vec<Arc<ViewTool>>> {
+    let wanting: Vec<Wanting<'_>> = all
+        .iter()
+        .map(|tool| Wanting {
+            toolset: tool.toolset.as_str(),
+            operation: tool.source_name.as_str(),
+        })
+        .collect();
+    let names = match exposed::resolve(&wanting, budget, is_reserved) {
+        Ok(names) => names,
+        Err(places) => {
+            let stuck = places.into_iter().filter_map(|place| all.get(place).cloned());
+            return Err(stuck.collect());
+        }
+    };
+    let known: HashMap<(&ToolName, *const CompiledTool), &Arc<ViewTool>> =
+        known.iter().map(|tool| ((&tool.name, Arc::as_ptr(&tool.tool)), tool)).collect();
+    let mut renamed = Vec::new();
+    for (tool, name) in all.iter_mut().zip(names) {
+        if tool.name == name {
+            continue;
+        }
+        let before = known.get(&(&name, Arc::as_ptr(&tool.tool))).filter(|known| {
+            known.discovery == tool.discovery && known.permission == tool.permission
+        });
+        *tool = match before {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(tool.renamed(name)),
+        };
+        renamed.push(Arc::clone(tool));
+    }
+    Ok(renamed)
+}
+
+fn favourites(tools: &[Arc<ViewTool>], patterns: &[ToolPattern]) -> Vec<Arc<ViewTool>> {
+    let is_one = |tool: &&Arc<ViewTool>| {
+        let (toolset, operation) = (tool.toolset.as_str(), tool.source_name.as_str());
+        patterns.iter().any(|pattern| pattern.matches(toolset, operation))
+    };
+    tools.iter().filter(is_one).cloned().collect()
+}
+
+/// Finds tools by name: open addressing over their places, at most half full. A list of thousands
+/// has it in a few pages of memory.
+#[derive(Debug)]
+struct NameTable {
+    /// A place plus one; nothing where 0.
+    slots: Box<[u32]>,
+}
+
+impl NameTable {
+    fn new(tools: &[Arc<ViewTool>]) -> Self {
+        let mut slots = vec![0_u32; (tools.len() * 2).next_power_of_two()].into_boxed_slice();
+        let mask = slots.len() - 1;
+        for (tool, place) in tools.iter().zip(1_u32..) {
+            let mut slot = tool.name_hash() as usize & mask;
+            while slots[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            slots[slot] = place;
+        }
+        Self { slots }
+    }
+
+    fn find<'a>(&self, name: &str, tools: &'a [Arc<ViewTool>]) -> Option<&'a Arc<ViewTool>> {
+        let hash = name_hash(name);
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
+        loop {
+            let tool = tools.get(self.slots[slot].checked_sub(1)? as usize)?;
+            if tool.name_hash() == hash && tool.name.as_str() == name {
+                return Some(tool);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+}
