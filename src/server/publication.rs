@@ -259,17 +259,19 @@ impl Publication {
     ) -> Result<Applied, ChangeError> {
         let mut past = self.past.lock();
         past.log.reaches(version)?;
-        let mut later = Vec::new();
+        // Of each entity, what the first change since then replaced.
+        let mut replaced = BTreeMap::new();
         for version in (version + 1..=past.log.newest()).rev() {
             let record = change_log::read(&self.store, version)?;
-            later.push(ChangeRecord::decode(&record).map_err(ChangeLogError::from)?);
+            let record = ChangeRecord::decode(&record).map_err(ChangeLogError::from)?;
+            for change in record.entities {
+                replaced.insert(change.name(), EntityChange { after: None, ..change });
+            }
         }
         intent.action = Action::Rollback;
         self.change_locked(&mut past, intent, Some(version), |current| {
             let mut older = current.clone();
-            for record in &later {
-                older.undo(&record.entities)?;
-            }
+            older.undo(replaced.into_values())?;
             Ok(older)
         })
     }
