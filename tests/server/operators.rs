@@ -249,6 +249,9 @@ fn everything_described_happens_and_nothing_else_and_no_secret_gets_out() {
     let stranger = [("X-Author", "a\tb")];
     it.ask_if("GET", "/status", &stranger, None).expect(400);
 
+    let large = json!({ "id": "large", "title": "x".repeat(8 << 20) });
+    it.ask("POST", "/catalog/tenants", Some(&large)).expect(413);
+
     // All that is described was seen, but for what only a broken machine shows; and the other way.
     let description = it.ask("GET", "/openapi.json", None).expect(200).json();
     let mut described = BTreeSet::new();
