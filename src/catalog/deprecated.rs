@@ -304,7 +304,7 @@ pub(super) fn names_that_went(
             names.insert(name.clone(), former.clone());
         }
     }
-    for tool in before.into_iter().flat_map(|before| &before.tools) {
+    for tool in before.into_iter().flat_map(|before| before.may_be_gone_in(after)) {
         if !is_there(tool.name.as_str()) && after.toolset(&tool.toolset).is_some() {
             let former = FormerName {
                 toolset: tool.toolset.clone(),
