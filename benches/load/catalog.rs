@@ -2,7 +2,7 @@
 
 use crate::cases::median;
 use crate::setup::{TENANT, tool};
-use ringway::catalog::{Entities, Snapshot, files};
+use ringway::catalog::{Entities, Grace, Snapshot, files};
 use std::io;
 use std::path::Path;
 use std::time::Instant;
@@ -28,11 +28,12 @@ pub(crate) fn measure(name: &str, rounds: usize) -> io::Result<String> {
             compiled(Snapshot::compile(&fresh, 1))?;
             started.elapsed().as_secs_f64() * 1000.0
         } else {
+            let grace = Grace { now_ms: 1, callable_ms: 1 };
             let declared = one_tool(&format!("Changed in round {round}."))?;
             let started = Instant::now();
             let mut newer = before.clone();
             newer.overlay(declared);
-            let newer = compiled(Snapshot::recompile(&first, &newer, 2))?;
+            let newer = compiled(Snapshot::recompile(&first, &newer, 2, grace))?;
             if newer.changes(&first).len() != CLIENTS {
                 return Err(io::Error::other("a changed tool is not seen by all who have it"));
             }
