@@ -227,7 +227,7 @@ fn what_no_response_rule_names_passes_only_where_the_tool_says_so() {
              exposed_field_name = \"name\"\n";
         let text =
             GOOD.replacen("name = \"show_pet\"\n", &format!("name = \"show_pet\"\n{says}"), 1);
-        let snapshot = compiled(&text.replacen("location = \"path\"\n", &rules, 1));
+        let snapshot = compiled(&text.replacen("location = \"path\"\n", rules, 1));
         let tool = snapshot.view("acme", "desk").unwrap().tool("show_pet").unwrap();
         let ToolKind::Rest { response, .. } = &tool.kind else { unreachable!() };
         let given = response.translate(crate::json::guard(body.as_bytes()).unwrap().root());

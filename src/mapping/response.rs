@@ -19,7 +19,10 @@ use super::translate::{Direction, Step, Tally, Unmapped};
 use super::{FieldRule, Location, MappingError, MappingErrors, check_count, shape};
 use crate::json::Raw;
 
-/// The compiled rules for the answers of one tool.
+/// The compiled rules for the answers of one tool: what of an answer is given, and under which
+/// names. With [`Unmapped::Drop`] only fields that rules name are given, whatever shape an answer
+/// has: an array where an object is meant is picked from item by item, and what cannot be picked from
+/// is `null`, or `{}` where it is the whole answer. With [`Unmapped::Keep`] the rest passes.
 #[derive(Debug, Default)]
 pub struct ResponsePlan {
     /// `None` where answers pass as they are.
