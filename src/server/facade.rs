@@ -24,14 +24,16 @@ use super::{
     respond::{self, Echo},
     route::Resource,
     running::{Job, Plain, Running},
-    trail::{CallType, Channel, Trail},
+    trail::Trail,
 };
 use crate::{
-    catalog::ToolShape,
-    governance::Class,
+    audit::{CallType, Outcome, Transport},
+    catalog::{NAME_BYTES_MAX, ToolShape},
+    governance::{Class, Reason},
     http::{Known, Method},
     json::{self, Kind, Raw},
     mcp::{self, Revision, ToolOutcome},
+    rpc::ResultBody,
     telemetry::ExecutionId,
 };
 
@@ -62,9 +64,13 @@ pub(crate) fn methods_of(resource: &Resource<'_>) -> &'static str {
 }
 
 /// A request's trail, once the limits let it in.
-fn begin(admission: &Admission<'_>, call_type: CallType) -> Result<Trail, Refusal> {
-    let origin = admission.origin(Channel::Rest, None);
-    let mut trail = Trail::begin(&origin, call_type);
+fn begin(
+    admission: &Admission<'_>,
+    call_type: CallType,
+    method: &'static str,
+) -> Result<Trail, Refusal> {
+    let origin = admission.origin(Transport::Rest, None);
+    let mut trail = Trail::begin(&origin, call_type, method)?;
     trail.request_bytes = admission.request.body().len();
     match origin.take(Class::Requests) {
         Ok(()) => Ok(trail),
@@ -76,19 +82,21 @@ fn begin(admission: &Admission<'_>, call_type: CallType) -> Result<Trail, Refusa
 }
 
 fn tools(admission: Admission<'_>) -> Result<Answer, Refusal> {
-    let trail = begin(&admission, CallType::ToolDiscovery)?;
+    let mut trail = begin(&admission, CallType::ToolDiscovery, "GET /tools")?;
     let Admission { core, view, echo, out, .. } = admission;
     let list = view.tools_list(SHAPE);
     respond::body(core, out, echo, 200, "application/json", list);
-    trail.close(list.len());
+    trail.keep_listed(&ResultBody::Shared(list.clone()));
+    trail.close(Outcome::Ok, list.len());
     Ok(written(echo))
 }
 
 fn tool(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
-    let mut trail = begin(&admission, CallType::SchemaDiscovery)?;
+    let mut trail = begin(&admission, CallType::SchemaDiscovery, "GET /tools/{tool}")?;
     let Admission { core, view, echo, out, .. } = admission;
     let Some(tool) = view.tool(name) else {
-        trail.decided(false, "unknown_tool");
+        trail.denied(Reason::UnknownTool.as_str());
+        trail.asked = Some(name[..name.floor_char_boundary(NAME_BYTES_MAX)].into());
         let ended = Ended { ending: Ending::Refused(Refused::Unknown), note: None, trail };
         respond::plain(core, out, echo, &shaped(ended, name));
         return Ok(written(echo));
@@ -96,12 +104,12 @@ fn tool(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     trail.tool = Some(tool.clone());
     let entry = openapi::entry(tool);
     respond::body(core, out, echo, 200, "application/json", &entry);
-    trail.close(entry.len());
+    trail.close(Outcome::Ok, entry.len());
     Ok(written(echo))
 }
 
 async fn description(admission: Admission<'_>) -> Result<Answer, Refusal> {
-    let trail = begin(&admission, CallType::ToolDiscovery)?;
+    let trail = begin(&admission, CallType::ToolDiscovery, "GET /openapi.json")?;
     let Admission { core, view, echo, out, .. } = admission;
     let text = if let Some(text) = core.shared.descriptions.find(&view) {
         text
@@ -112,15 +120,19 @@ async fn description(admission: Admission<'_>) -> Result<Answer, Refusal> {
             let text = openapi::describe(&view, base.trim_end_matches('/'));
             shared.descriptions.keep(&view, text)
         });
-        made.await.map_err(|_| Refusal::Busy)?
+        let Ok(text) = made.await else {
+            trail.refuse(Refusal::Busy.reason());
+            return Err(Refusal::Busy);
+        };
+        text
     };
     respond::body(core, out, echo, 200, "application/json", &text);
-    trail.close(text.len());
+    trail.close(Outcome::Ok, text.len());
     Ok(written(echo))
 }
 
 fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
-    let trail = begin(&admission, CallType::RestInvocation)?;
+    let trail = begin(&admission, CallType::RestInvocation, "POST /tools/{tool}")?;
     if let Err(refusal) = guard::check_content_type(admission.request) {
         trail.refuse(refusal.reason());
         return Err(refusal);
@@ -138,16 +150,12 @@ fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     };
     match begun {
         Begun::Ended(ended) => {
-            ended.count();
             respond::plain(core, out, echo, &shaped(ended, name));
             Ok(written(echo))
         }
         Begun::Running(call) => {
-            let running: Pin<Box<dyn Future<Output = Plain>>> = Box::pin(async move {
-                let ended = call.run(None).await;
-                ended.count();
-                shaped(ended, "")
-            });
+            let running: Pin<Box<dyn Future<Output = Plain>>> =
+                Box::pin(async move { shaped(call.run(None).await, "") });
             let running = Running::Plain(running);
             let job = Job { running, progress_token: None, note: Vec::new() };
             let answering = Answering {
@@ -182,7 +190,8 @@ fn arguments(body: &[u8]) -> Result<Option<Raw<'_>>, String> {
 }
 
 /// A call's ending as plain HTTP has it.
-fn shaped(ended: Ended, name: &str) -> Plain {
+fn shaped(mut ended: Ended, name: &str) -> Plain {
+    let settled = ended.settle();
     let Ended { ending, note, trail } = ended;
     let downstream = trail.downstream.and_then(|(status, _)| status);
     let (status, word) = invoke::status_of(&ending, downstream);
@@ -198,7 +207,7 @@ fn shaped(ended: Ended, name: &str) -> Plain {
         Ending::Cancelled => ToolOutcome::Failure { text: "The call was cancelled.".to_owned() },
     };
     let body = body(Some(trail.execution_id), word, downstream, &outcome, note.as_deref());
-    trail.close(body.len());
+    trail.close(settled, body.len());
     Plain { status, retry_after_seconds, body }
 }
 
@@ -212,8 +221,7 @@ fn body(
     note: Option<&str>,
 ) -> Vec<u8> {
     // Of this revision every outcome is a result.
-    let result =
-        mcp::tool_result(outcome, note, Revision::NEWEST).unwrap_or(crate::rpc::ResultBody::EMPTY);
+    let result = mcp::tool_result(outcome, note, Revision::NEWEST).unwrap_or(ResultBody::EMPTY);
     let result = result.as_bytes();
     let mut body = Vec::with_capacity(result.len() + 128);
     body.push(b'{');

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::{running::Registration, trail::Trail};
 use crate::{
+    audit::Outcome,
     catalog::{BuiltinTool, Deprecated, DiscoveryMode, HelperTool, ToolKind, ViewTool},
     downstream::{self, Blame, CallEnvironment, CallError, Called},
     governance::{self, Decision, Level, Limited, Reason},
@@ -116,7 +117,7 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     let Found { tool, note } = match find(&mut trail, request.name) {
         Ok(found) => found,
         Err(refused) => {
-            trail.decided(false, refused.reason().as_str());
+            trail.denied(refused.reason().as_str());
             return ended(Ending::Refused(refused), None, trail);
         }
     };
@@ -139,18 +140,22 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         ToolKind::Builtin(_) => (Ok(None), tool.side_effect),
         ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
             Ok(arguments) => {
+                trail.keep_arguments(arguments.raw());
                 trail.repairs = arguments.repairs().count;
                 let side_effect = tool.side_effect_of(&arguments);
                 (Ok(Some((plan, arguments))), side_effect)
             }
-            Err(invalid) => (Err(invalid), tool.side_effect),
+            Err(invalid) => {
+                trail.keep_arguments(arguments);
+                (Err(invalid), tool.side_effect)
+            }
         },
     };
     trail.side_effect = Some(side_effect);
     let decision = governance::decide(&tool.permission, trail.trust, side_effect, trail.at_ms);
     trail.observed = decision.observed.map(Reason::observed_str);
     if !decision.is_allowed {
-        trail.decided(false, decision.code());
+        trail.denied(decision.code());
         return ended(Ending::Refused(Refused::Denied(Box::new(decision))), None, trail);
     }
     let judged = match judged {
@@ -162,7 +167,7 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     };
     let now_ns = trail.core.shared.ns_at(trail.started);
     if let Err(limited) = trail.limits.take_call(&tool, side_effect, now_ns) {
-        trail.decided(false, limited.reason().as_str());
+        trail.denied(limited.reason().as_str());
         return ended(Ending::Limited(limited), None, trail);
     }
     let work = match (&tool.kind, judged) {
@@ -181,6 +186,9 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     let trace = request.trace.and_then(TraceParent::parse);
     Begun::Running(ToolCall { trail, tool, note, work, trace })
 }
+
+/// Most of a name nobody has that is worth keeping.
+const ASKED_BYTES_MAX: usize = 256;
 
 struct Found {
     tool: Arc<ViewTool>,
@@ -202,10 +210,14 @@ fn find(trail: &mut Trail, name: &str) -> Result<Found, Refused> {
             };
             Ok(Found { tool, note: Some(note.into()) })
         }
-        Some(Deprecated::Gone) => Err(Refused::Gone),
+        Some(Deprecated::Gone) => {
+            trail.asked = Some(name.into());
+            Err(Refused::Gone)
+        }
         None => {
             // Whether it is hidden is for the record only.
             trail.tool = trail.view.hidden(name).cloned();
+            trail.asked = Some(name[..name.floor_char_boundary(ASKED_BYTES_MAX)].into());
             Err(Refused::Unknown)
         }
     }
@@ -275,18 +287,25 @@ impl ToolCall {
 }
 
 impl Ended {
-    /// Counts the call.
-    pub(crate) fn count(&self) {
-        let label = match &self.ending {
-            Ending::Ran(ToolOutcome::Success { .. }) => OutcomeLabel::Ok,
-            Ending::Ran(_) | Ending::Failed(_) => OutcomeLabel::ToolError,
-            Ending::Limited(limited) if limited.level == Level::Tool => OutcomeLabel::ToolError,
-            Ending::Refused(Refused::Gone | Refused::Denied(_)) => OutcomeLabel::ToolError,
-            Ending::Refused(Refused::Unknown) | Ending::Limited(_) => OutcomeLabel::Error,
-            Ending::Cancelled => OutcomeLabel::Cancelled,
+    /// Counts the call and keeps what its tool wants kept of it; what came of it, for the record.
+    pub(crate) fn settle(&mut self) -> Outcome {
+        if let Ending::Ran(outcome) = &self.ending {
+            self.trail.keep_result(outcome);
+        }
+        let (label, outcome) = match &self.ending {
+            Ending::Ran(ToolOutcome::Success { .. }) => (OutcomeLabel::Ok, Outcome::Ok),
+            Ending::Limited(limited) if limited.level != Level::Tool => {
+                (OutcomeLabel::Error, Outcome::Error)
+            }
+            Ending::Refused(Refused::Unknown) => (OutcomeLabel::Error, Outcome::Error),
+            Ending::Ran(_) | Ending::Failed(_) | Ending::Limited(_) | Ending::Refused(_) => {
+                (OutcomeLabel::ToolError, Outcome::ToolError)
+            }
+            Ending::Cancelled => (OutcomeLabel::Cancelled, Outcome::Cancelled),
         };
         let (metrics, elapsed) = (&self.trail.core.metrics, self.trail.started.elapsed());
         metrics.request(MethodLabel::ToolsCall, label, elapsed);
+        outcome
     }
 }
 

@@ -36,6 +36,7 @@ mod pipeline;
 mod processors;
 mod publication;
 mod recovery;
+mod redact;
 mod refusal;
 mod respond;
 mod route;

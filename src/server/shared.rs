@@ -18,6 +18,7 @@ use super::{
     publication::{Publication, Published},
 };
 use crate::{
+    audit::AuditLog,
     governance::Limiter,
     http::Limits,
     mcp::ServerInfo,
@@ -37,6 +38,7 @@ pub(crate) struct Parts {
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,
+    pub(crate) audit: AuditLog,
     pub(crate) workers: WorkerPool,
     pub(crate) metrics: Metrics,
     /// This start of the process, unlike any before in the same data directory.

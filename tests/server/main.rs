@@ -24,6 +24,7 @@ mod governed;
 mod keys;
 mod lifecycle;
 mod limits;
+mod recorded;
 mod recovery;
 mod rest;
 mod sessions;
