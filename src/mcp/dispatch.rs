@@ -1,11 +1,13 @@
 //! From a message to what is to be done about it.
 
+use std::borrow::Cow;
+
 use super::Revision;
 use super::call::{Invocation, cancelled};
 use super::initialize::{Initialization, ServerInfo, initialize};
 use super::method::Method;
 use super::paging;
-use super::refusal::{method_not_found, unknown_prompt, unknown_resource};
+use super::refusal::{method_not_found, unknown_prompt};
 use crate::catalog::{ToolShape, View};
 use crate::json::{Kind, Raw};
 use crate::rpc::{Id, Message, ResultBody, RpcError};
@@ -36,6 +38,8 @@ pub enum Step<'a> {
     Initialize(Initialization<'a>),
     /// Run a tool, and answer with [`tool_result`](super::tool_result) of its outcome.
     Invoke(Invocation<'a>),
+    /// Answer with the resource of this URI, or with [`unknown_resource`](super::unknown_resource).
+    Read(Cow<'a, str>),
     /// Nothing to answer: accepted.
     Accepted,
     /// Stop the request with this id, if it runs. Nothing to answer.
@@ -87,7 +91,7 @@ fn request<'a>(
             let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
             let uri = uri
                 .ok_or_else(|| RpcError::invalid_params("resources/read needs `uri`, a string"))?;
-            return Err(unknown_resource(&uri));
+            return Ok(Step::Read(uri));
         }
         Method::PromptsGet => {
             let name = params.and_then(|params| params.get("name")).and_then(Raw::as_str);

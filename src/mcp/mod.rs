@@ -34,7 +34,7 @@ pub use method::Method;
 pub use notifications::{
     PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, progress,
 };
-pub use outcome::{ToolOutcome, tool_result};
-pub use refusal::unknown_tool;
+pub use outcome::{Supplement, ToolOutcome, json_resource, tool_result};
+pub use refusal::{unknown_resource, unknown_tool};
 
 pub use crate::sessions::Revision;

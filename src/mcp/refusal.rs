@@ -29,7 +29,7 @@ pub(super) fn unknown_prompt(name: &str) -> RpcError {
 }
 
 /// Up to 2025-11-25 a resource that is not there has a code of its own, with the URI as data.
-pub(super) fn unknown_resource(uri: &str) -> RpcError {
+pub fn unknown_resource(uri: &str) -> RpcError {
     let message = format!("resource not found: `{}`", shown(uri));
     let mut data = Vec::with_capacity(uri.len().min(URI_BYTES_MAX) + 16);
     data.extend_from_slice(b"{\"uri\":");

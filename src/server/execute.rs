@@ -9,6 +9,7 @@ use super::{
     invoke::{self, Begun, Ended, Ending, Refused, ToolRequest},
     note,
     refusal::Refusal,
+    rest,
     running::{Answered, Job, Outcome, Registration, Running, Single},
     trail::{Origin, Trail, call_type_of},
 };
@@ -16,7 +17,9 @@ use crate::{
     audit,
     governance::{Class, Level, Limited},
     json::Kind,
-    mcp::{self, DispatchContext, Initialization, Invocation, Revision, Step, ToolOutcome},
+    mcp::{
+        self, DispatchContext, Initialization, Invocation, Revision, Step, Supplement, ToolOutcome,
+    },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
     sessions::Session,
     telemetry::{MethodLabel, OutcomeLabel},
@@ -288,6 +291,7 @@ fn request(
             Some(trail) => return invoke(asking, id.to_owned_id(), &invocation, trail),
             None => Err(RpcError::internal()),
         },
+        Step::Read(uri) => rest::read(&asking.origin, &uri),
         // Neither comes of a request.
         Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
     };
@@ -386,9 +390,9 @@ fn invoke(
 /// A call's ending as the client's revision has it.
 fn answered(mut ended: Ended, revision: Revision, id: OwnedId, name: &str) -> Answered {
     let outcome = ended.settle();
-    let Ended { ending, note, trail } = ended;
+    let Ended { ending, supplement, trail, .. } = ended;
     let body = match ending {
-        Ending::Ran(outcome) => mcp::tool_result(&outcome, note.as_deref(), revision),
+        Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision),
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
         Ending::Limited(limited) => failure(limited.text(), revision),
@@ -405,5 +409,5 @@ fn answered(mut ended: Ended, revision: Revision, id: OwnedId, name: &str) -> An
 }
 
 fn failure(text: String, revision: Revision) -> Result<ResultBody, RpcError> {
-    mcp::tool_result(&ToolOutcome::Failure { text }, None, revision)
+    mcp::tool_result(&ToolOutcome::Failure { text }, &Supplement::NONE, revision)
 }

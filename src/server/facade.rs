@@ -32,7 +32,7 @@ use crate::{
     governance::{Class, Reason},
     http::{Known, Method},
     json::{self, Kind, Raw},
-    mcp::{self, Revision, ToolOutcome},
+    mcp::{self, Revision, Supplement, ToolOutcome},
     rpc::ResultBody,
     telemetry::ExecutionId,
 };
@@ -97,7 +97,7 @@ fn tool(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     let Some(tool) = view.tool(name) else {
         trail.denied(Reason::UnknownTool.as_str());
         trail.asked = Some(name[..name.floor_char_boundary(NAME_BYTES_MAX)].into());
-        let ended = Ended { ending: Ending::Refused(Refused::Unknown), note: None, trail };
+        let ended = Ended::plainly(Ending::Refused(Refused::Unknown), trail);
         respond::plain(core, out, echo, &shaped(ended, name));
         return Ok(written(echo));
     };
@@ -145,7 +145,7 @@ fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
         }
         Err(text) => {
             let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
-            Begun::Ended(Ended { ending, note: None, trail })
+            Begun::Ended(Ended::plainly(ending, trail))
         }
     };
     match begun {
@@ -192,7 +192,7 @@ fn arguments(body: &[u8]) -> Result<Option<Raw<'_>>, String> {
 /// A call's ending as plain HTTP has it.
 fn shaped(mut ended: Ended, name: &str) -> Plain {
     let settled = ended.settle();
-    let Ended { ending, note, trail } = ended;
+    let Ended { ending, supplement, trail, .. } = ended;
     let downstream = trail.downstream.and_then(|(status, _)| status);
     let (status, word) = invoke::status_of(&ending, downstream);
     let mut retry_after_seconds = (status == 503).then_some(1);
@@ -206,7 +206,7 @@ fn shaped(mut ended: Ended, name: &str) -> Plain {
         Ending::Refused(refused) => ToolOutcome::Failure { text: refused.text(name) },
         Ending::Cancelled => ToolOutcome::Failure { text: "The call was cancelled.".to_owned() },
     };
-    let body = body(Some(trail.execution_id), word, downstream, &outcome, note.as_deref());
+    let body = body(Some(trail.execution_id), word, downstream, &outcome, &supplement);
     trail.close(settled, body.len());
     Plain { status, retry_after_seconds, body }
 }
@@ -218,10 +218,11 @@ fn body(
     word: &str,
     downstream: Option<u16>,
     outcome: &ToolOutcome,
-    note: Option<&str>,
+    supplement: &Supplement,
 ) -> Vec<u8> {
     // Of this revision every outcome is a result.
-    let result = mcp::tool_result(outcome, note, Revision::NEWEST).unwrap_or(ResultBody::EMPTY);
+    let result =
+        mcp::tool_result(outcome, supplement, Revision::NEWEST).unwrap_or(ResultBody::EMPTY);
     let result = result.as_bytes();
     let mut body = Vec::with_capacity(result.len() + 128);
     body.push(b'{');
@@ -245,7 +246,7 @@ fn body(
 /// The body of a refusal, in the form of every answer of the facade.
 pub(crate) fn refusal(refusal: &Refusal) -> Vec<u8> {
     let text = refusal.error().message.into_owned();
-    body(None, refusal.reason(), None, &ToolOutcome::Failure { text }, None)
+    body(None, refusal.reason(), None, &ToolOutcome::Failure { text }, &Supplement::NONE)
 }
 
 /// Writes a refusal of a request to the facade.
@@ -272,8 +273,14 @@ mod tests {
     fn answers_are_results_with_a_word_in_front() {
         let outcome =
             ToolOutcome::Success { structured_json: Some(b"{\"n\":1.50}".to_vec()), text: None };
-        let text = String::from_utf8(body(Some(ExecutionId::NIL), "ok", Some(200), &outcome, None))
-            .unwrap();
+        let text = String::from_utf8(body(
+            Some(ExecutionId::NIL),
+            "ok",
+            Some(200),
+            &outcome,
+            &Supplement::NONE,
+        ))
+        .unwrap();
         assert_eq!(
             text,
             "{\"executionId\":\"00000000-0000-0000-0000-000000000000\",\"status\":\"ok\",\

@@ -40,6 +40,7 @@ pub(crate) async fn run(core: Rc<Core>) {
         sweep_sessions(&core, tick % SWEEP_TICKS);
         if core.index == 0 {
             announce::gather(&core);
+            core.shared.kept.expire(core.clock.now_ms());
             core.shared.limiter.sweep(core.shared.now_ns());
         }
         if tick % LISTENER_TICKS == 0 {

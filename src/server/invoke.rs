@@ -11,15 +11,15 @@
 
 use std::sync::Arc;
 
-use super::{running::Registration, trail::Trail};
+use super::{rest, running::Registration, trail::Trail};
 use crate::{
     audit::Outcome,
-    catalog::{BuiltinTool, Deprecated, DiscoveryMode, HelperTool, ToolKind, ViewTool},
+    catalog::{BuiltinTool, Deprecated, DiscoveryMode, HelperTool, SideEffect, ToolKind, ViewTool},
     downstream::{self, Blame, CallEnvironment, CallError, Called},
     governance::{self, Decision, Level, Limited, Reason},
     json::Raw,
     mapping::{self, Discovery, OutgoingRequest, SCHEMA_DISCOVERY},
-    mcp::{self, ToolOutcome},
+    mcp::{self, Supplement, ToolOutcome},
     rt::{self, Either},
     telemetry::{MethodLabel, OutcomeLabel, TraceParent},
 };
@@ -83,8 +83,10 @@ impl Refused {
 /// A call that is over. Its trail is closed by whoever writes the answer.
 pub(crate) struct Ended {
     pub(crate) ending: Ending,
-    /// For the model, besides the result: its tool goes, and what takes its place.
-    pub(crate) note: Option<Box<str>>,
+    /// What the result says of itself: its tool goes, it was cut.
+    pub(crate) supplement: Supplement,
+    /// The result is a part of an earlier one, in a form of its own.
+    pub(crate) is_part: bool,
     pub(crate) trail: Trail,
 }
 
@@ -99,7 +101,7 @@ pub(crate) enum Begun {
 pub(crate) struct ToolCall {
     trail: Trail,
     tool: Arc<ViewTool>,
-    note: Option<Box<str>>,
+    supplement: Supplement,
     work: Work,
     trace: Option<TraceParent>,
 }
@@ -113,12 +115,12 @@ enum Work {
 
 /// Takes a call as far as it goes at once.
 pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
-    let ended = |ending, note, trail| Begun::Ended(Ended { ending, note, trail });
-    let Found { tool, note } = match find(&mut trail, request.name) {
+    let ended = |ending, trail| Begun::Ended(Ended::plainly(ending, trail));
+    let Found { tool, mut supplement } = match find(&mut trail, request.name) {
         Ok(found) => found,
         Err(refused) => {
             trail.denied(refused.reason().as_str());
-            return ended(Ending::Refused(refused), None, trail);
+            return ended(Ending::Refused(refused), trail);
         }
     };
     trail.tool = Some(tool.clone());
@@ -131,12 +133,15 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         Discovery::Removed(arguments) => Some(arguments),
         Discovery::Alone => {
             let outcome = ToolOutcome::InvalidArguments { text: discover_first(&tool) };
-            return ended(Ending::Ran(outcome), note, trail);
+            return ended(Ending::Ran(outcome), trail);
         }
     };
     let arguments = stripped.as_ref().map_or(request.arguments, |stripped| Some(stripped.as_raw()));
+    let handle = rest::asked_for(&tool, arguments);
     // What a call does to the world may depend on its arguments.
     let (judged, side_effect) = match &tool.kind {
+        // The rest of a result that is there already does nothing.
+        _ if handle.is_some() => (Ok(None), SideEffect::Read),
         ToolKind::Builtin(_) => (Ok(None), tool.side_effect),
         ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
             Ok(arguments) => {
@@ -156,19 +161,28 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     trail.observed = decision.observed.map(Reason::observed_str);
     if !decision.is_allowed {
         trail.denied(decision.code());
-        return ended(Ending::Refused(Refused::Denied(Box::new(decision))), None, trail);
+        return ended(Ending::Refused(Refused::Denied(Box::new(decision))), trail);
     }
     let judged = match judged {
         Ok(judged) => judged,
         Err(invalid) => {
             let outcome = ToolOutcome::InvalidArguments { text: invalid.to_string() };
-            return ended(Ending::Ran(outcome), note, trail);
+            return ended(Ending::Ran(outcome), trail);
         }
     };
     let now_ns = trail.core.shared.ns_at(trail.started);
     if let Err(limited) = trail.limits.take_call(&tool, side_effect, now_ns) {
         trail.denied(limited.reason().as_str());
-        return ended(Ending::Limited(limited), None, trail);
+        return ended(Ending::Limited(limited), trail);
+    }
+    if let Some(handle) = handle {
+        let outcome = rest::next(&trail, &tool, &handle, &mut supplement);
+        return Begun::Ended(Ended {
+            ending: Ending::Ran(outcome),
+            supplement,
+            is_part: true,
+            trail,
+        });
     }
     let work = match (&tool.kind, judged) {
         (_, Some((plan, arguments))) => Work::Rest(plan.build(&arguments)),
@@ -176,15 +190,20 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         (ToolKind::Builtin(builtin @ BuiltinTool::ListSessions), None) => Work::Worker(*builtin),
         (ToolKind::Builtin(builtin), None) => {
             let outcome = downstream::run_builtin(*builtin, &*trail.core.shared, &trail.view);
-            return ended(Ending::Ran(outcome), note, trail);
+            return Begun::Ended(Ended {
+                ending: Ending::Ran(outcome),
+                supplement,
+                is_part: false,
+                trail,
+            });
         }
         // Its arguments were judged.
         (ToolKind::Rest { .. }, None) => {
-            return ended(Ending::Failed(CallError::NotRest), None, trail);
+            return ended(Ending::Failed(CallError::NotRest), trail);
         }
     };
     let trace = request.trace.and_then(TraceParent::parse);
-    Begun::Running(ToolCall { trail, tool, note, work, trace })
+    Begun::Running(ToolCall { trail, tool, supplement, work, trace })
 }
 
 /// Most of a name nobody has that is worth keeping.
@@ -192,13 +211,13 @@ const ASKED_BYTES_MAX: usize = 256;
 
 struct Found {
     tool: Arc<ViewTool>,
-    note: Option<Box<str>>,
+    supplement: Supplement,
 }
 
 /// The tool a client means by a name: one that is listed, or one that was not long ago.
 fn find(trail: &mut Trail, name: &str) -> Result<Found, Refused> {
     if let Some(tool) = trail.view.tool(name) {
-        return Ok(Found { tool: tool.clone(), note: None });
+        return Ok(Found { tool: tool.clone(), supplement: Supplement::NONE });
     }
     match trail.view.deprecated(name, trail.at_ms) {
         Some(Deprecated::Callable { tool, now_called, .. }) => {
@@ -208,7 +227,8 @@ fn find(trail: &mut Trail, name: &str) -> Result<Found, Refused> {
                 }
                 None => "Note: this tool is being removed. List the tools again.".to_owned(),
             };
-            Ok(Found { tool, note: Some(note.into()) })
+            let supplement = Supplement { notes: vec![note.into()], meta: None };
+            Ok(Found { tool, supplement })
         }
         Some(Deprecated::Gone) => {
             trail.asked = Some(name.into());
@@ -247,7 +267,8 @@ impl ToolCall {
                 Either::Right(()) => Ending::Cancelled,
             },
         };
-        Ended { ending, note: self.note, trail: self.trail }
+        let Self { supplement, trail, .. } = self;
+        Ended { ending, supplement, is_part: false, trail }
     }
 
     /// The call is not run after all.
@@ -266,11 +287,17 @@ impl ToolCall {
                 let call = self.trail.core.rest.run(&self.tool.tool, request, &environment);
                 let Called { result, status, elapsed } = call.await;
                 self.trail.downstream = Some((status, elapsed));
-                match result {
-                    Ok(outcome) if self.tool.has_output_schema => Ending::Ran(outcome.structured()),
-                    Ok(outcome) => Ending::Ran(outcome),
-                    Err(error) => Ending::Failed(error),
-                }
+                let outcome = match result {
+                    Ok(outcome) if self.tool.has_output_schema => outcome.structured(),
+                    Ok(outcome) => outcome,
+                    Err(error) => return Ending::Failed(error),
+                };
+                Ending::Ran(if self.tool.budget.is_unlimited() {
+                    outcome
+                } else {
+                    rest::within_budget(&mut self.trail, &self.tool, outcome, &mut self.supplement)
+                        .await
+                })
             }
             Work::Worker(tool) => Ending::Ran(self.on_a_worker(*tool).await),
         }
@@ -287,9 +314,17 @@ impl ToolCall {
 }
 
 impl Ended {
+    /// With nothing to say but how it ended.
+    pub(crate) fn plainly(ending: Ending, trail: Trail) -> Self {
+        Self { ending, supplement: Supplement::NONE, is_part: false, trail }
+    }
+
     /// Counts the call and keeps what its tool wants kept of it; what came of it, for the record.
     pub(crate) fn settle(&mut self) -> Outcome {
-        if let Ending::Ran(outcome) = &self.ending {
+        // In a part, fields that must not be kept cannot be found.
+        if let Ending::Ran(outcome) = &self.ending
+            && !self.is_part
+        {
             self.trail.keep_result(outcome);
         }
         let (label, outcome) = match &self.ending {
@@ -319,6 +354,8 @@ pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'sta
             // The API knows what it was asked and does not accept it: the arguments are the
             // caller's. What it says of credentials and pace is between the API and this server.
             Some(status) if is_the_callers(status) => (422, "refused_by_api"),
+            // The API did its part.
+            Some(200..=299) => (503, "busy"),
             Some(_) => (502, "api_failed"),
             None => (503, "busy"),
         },

@@ -13,6 +13,7 @@ use std::{
 use super::{
     announce::Announcer,
     guard::Guard,
+    kept::KeptResults,
     message::CoreMessage,
     openapi::Descriptions,
     publication::{Publication, Published},
@@ -67,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) server_info: ServerInfo,
     pub(crate) announcer: Announcer,
     pub(crate) descriptions: Descriptions,
+    /// What was left out of answers.
+    pub(crate) kept: KeptResults,
     /// How much everybody has used of what they may.
     pub(crate) limiter: Limiter,
     driver: OnceLock<&'static str>,
@@ -129,6 +132,7 @@ impl Shared {
             ),
             announcer: Announcer::new(parts.publication.current().snapshot.clone()),
             descriptions: Descriptions::default(),
+            kept: KeptResults::new(&settings.runtime.results),
             limiter: Limiter::default(),
             driver: OnceLock::new(),
             parts,

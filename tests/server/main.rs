@@ -15,6 +15,7 @@
 mod harness;
 
 mod announce;
+mod budgets;
 mod commands;
 mod cores;
 mod correlation;
