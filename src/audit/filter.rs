@@ -75,6 +75,13 @@ pub struct Entry<'a> {
     pub result: Option<&'a RawValue>,
     #[serde(borrow)]
     pub listed: Option<&'a RawValue>,
+    /// Instead of `arguments` where they are longer than a payload may be.
+    #[serde(borrow)]
+    pub arguments_cut: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub result_cut: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub listed_cut: Option<&'a RawValue>,
 }
 
 impl<'a> Entry<'a> {

@@ -125,10 +125,14 @@ impl AuditLog {
     /// # Errors
     /// Not everything that was accepted is on disk.
     pub fn stop(&self) -> Result<(), AuditError> {
+        self.stop_within(STOP_WITHIN)
+    }
+
+    fn stop_within(&self, patience: Duration) -> Result<(), AuditError> {
         self.handle.shared.close();
         let Some(stopped) = self.handle.stopped.lock().take() else { return Ok(()) };
         let directory = || self.handle.directory.clone();
-        match stopped.recv_timeout(STOP_WITHIN) {
+        match stopped.recv_timeout(patience) {
             Ok(done) => done,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 Err(AuditError::NotStopped { directory: directory() })

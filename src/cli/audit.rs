@@ -222,6 +222,10 @@ fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
     let found =
         audit::verify(&directory, arguments.key.as_deref(), arguments.checkpoint.as_deref())?;
     for segment in &found.segments {
+        if segment.last_block < segment.first_block {
+            output::line(format_args!("{}: only begun", segment.path.display()));
+            continue;
+        }
         output::line(format_args!(
             "{}: blocks {} to {}, {} records",
             segment.path.display(),
@@ -550,8 +554,14 @@ fn csv(entry: &Entry<'_>) -> String {
     number(&mut line, entry.response_bytes);
     number(&mut line, entry.repairs.map(u64::from));
     csv_text(&mut line, entry.cut.map(|cut| if cut { "true" } else { "false" }));
-    let payloads =
-        [("arguments", entry.arguments), ("result", entry.result), ("listed", entry.listed)];
+    let payloads = [
+        ("arguments", entry.arguments),
+        ("arguments_cut", entry.arguments_cut),
+        ("result", entry.result),
+        ("result_cut", entry.result_cut),
+        ("listed", entry.listed),
+        ("listed_cut", entry.listed_cut),
+    ];
     let payloads: Vec<String> = payloads
         .into_iter()
         .filter_map(|(name, json)| Some(format!("\"{name}\":{}", json?.get())))

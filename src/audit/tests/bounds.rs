@@ -84,6 +84,24 @@ fn a_log_that_cannot_be_written_at_its_end_says_how_much_is_lost() {
 }
 
 #[test]
+fn a_disk_that_does_not_answer_does_not_hold_a_stop_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(directory.path(), &settings());
+    eventually("the log is begun", || log.figures().records == 1);
+    log.handle.shared.disk.set(Mood::Hangs);
+    let writer = log.writer(0);
+    writer.append(&record(1)).unwrap();
+    let error = log.stop_within(Duration::from_millis(200)).unwrap_err();
+    assert!(matches!(error, AuditError::NotStopped { .. }), "{error}");
+    // It may still come round.
+    log.handle.shared.disk.set(Mood::Writes);
+    eventually("written", || writer.waiting_bytes() == 0);
+    drop(log);
+    eventually("closed", || AuditLog::open(directory.path(), &settings()).is_ok());
+    assert_eq!(read(directory.path(), calls()).len(), 1);
+}
+
+#[test]
 fn strict_logs_refuse_before_they_would_lose() {
     let directory = tempfile::tempdir().unwrap();
     let log = open(directory.path(), &Audit { strict: true, ..small() });

@@ -190,6 +190,19 @@ fn segments_go_when_they_are_too_old() {
 }
 
 #[test]
+fn segments_are_closed_when_they_are_old_enough() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(directory.path(), &Audit { segment_seconds: 1, ..settings() });
+    let writer = log.writer(0);
+    append_in_blocks(&writer, 0..2, 1);
+    thread::park_timeout(Duration::from_millis(1100));
+    append_in_blocks(&writer, 2..4, 1);
+    assert!(files(directory.path()).len() >= 2);
+    log.stop().unwrap();
+    assert_eq!(verified(directory.path()).records, 4 + 2);
+}
+
+#[test]
 fn a_deletion_that_was_interrupted_is_finished() {
     let directory = tempfile::tempdir().unwrap();
     let settings = Audit { segment_bytes_max: 1 << 16, keep_days: 1, ..settings() };
