@@ -18,7 +18,10 @@ use crate::{
     downstream::{self, Blame, CallEnvironment, CallError, Called},
     governance::{self, Decision, Level, Limited, Reason},
     json::Raw,
-    mapping::{self, Discovery, OutgoingRequest, SCHEMA_DISCOVERY},
+    mapping::{
+        self, Arguments, Discovery, InvalidArguments, OutgoingRequest, RequestPlan,
+        SCHEMA_DISCOVERY,
+    },
     mcp::{self, Supplement, ToolOutcome},
     rt::{self, Either},
     telemetry::{MethodLabel, OutcomeLabel, TraceParent},
@@ -113,14 +116,25 @@ enum Work {
     Worker(BuiltinTool),
 }
 
+/// What a call wants of its tool, its arguments judged.
+enum Intent<'a> {
+    /// A request to the API.
+    Request(&'a RequestPlan, Arguments<'a>),
+    /// One of the appliance's own tools.
+    Builtin(BuiltinTool),
+    /// The rest of an earlier result.
+    Part(String),
+    /// Nothing that can be done.
+    Invalid(InvalidArguments),
+}
+
 /// Takes a call as far as it goes at once.
 pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
-    let ended = |ending, trail| Begun::Ended(Ended::plainly(ending, trail));
     let Found { tool, mut supplement } = match find(&mut trail, request.name) {
         Ok(found) => found,
         Err(refused) => {
             trail.denied(refused.reason().as_str());
-            return ended(Ending::Refused(refused), trail);
+            return Begun::Ended(Ended::plainly(Ending::Refused(refused), trail));
         }
     };
     trail.tool = Some(tool.clone());
@@ -133,77 +147,87 @@ pub(crate) fn begin(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         Discovery::Removed(arguments) => Some(arguments),
         Discovery::Alone => {
             let outcome = ToolOutcome::InvalidArguments { text: discover_first(&tool) };
-            return ended(Ending::Ran(outcome), trail);
+            return Begun::Ended(Ended::plainly(Ending::Ran(outcome), trail));
         }
     };
     let arguments = stripped.as_ref().map_or(request.arguments, |stripped| Some(stripped.as_raw()));
-    let handle = rest::asked_for(&tool, arguments);
-    // What a call does to the world may depend on its arguments.
-    let (judged, side_effect) = match &tool.kind {
-        // The rest of a result that is there already does nothing.
-        _ if handle.is_some() => (Ok(None), SideEffect::Read),
-        ToolKind::Builtin(_) => (Ok(None), tool.side_effect),
+    let (intent, side_effect) = intend(&mut trail, &tool, arguments);
+    trail.side_effect = Some(side_effect);
+    if let Err(ending) = allow(&mut trail, &tool, &intent, side_effect) {
+        return Begun::Ended(Ended::plainly(ending, trail));
+    }
+    let mut is_part = false;
+    let outcome = match intent {
+        Intent::Request(plan, arguments) => {
+            let work = Work::Rest(plan.build(&arguments));
+            let trace = request.trace.and_then(TraceParent::parse);
+            return Begun::Running(ToolCall { trail, tool, supplement, work, trace });
+        }
+        // Whoever has many sessions: they are not looked through on a core.
+        Intent::Builtin(builtin @ BuiltinTool::ListSessions) => {
+            let work = Work::Worker(builtin);
+            return Begun::Running(ToolCall { trail, tool, supplement, work, trace: None });
+        }
+        Intent::Builtin(builtin) => {
+            downstream::run_builtin(builtin, &*trail.core.shared, &trail.view)
+        }
+        Intent::Part(handle) => {
+            is_part = true;
+            rest::next(&trail, &tool, &handle, &mut supplement)
+        }
+        Intent::Invalid(invalid) => ToolOutcome::InvalidArguments { text: invalid.to_string() },
+    };
+    Begun::Ended(Ended { ending: Ending::Ran(outcome), supplement, is_part, trail })
+}
+
+/// Judges the arguments. What a call does to the world may depend on them.
+fn intend<'a>(
+    trail: &mut Trail,
+    tool: &'a ViewTool,
+    arguments: Option<Raw<'a>>,
+) -> (Intent<'a>, SideEffect) {
+    if let Some(handle) = rest::asked_for(tool, arguments) {
+        // It is there already.
+        return (Intent::Part(handle), SideEffect::Read);
+    }
+    match &tool.kind {
+        ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
         ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
             Ok(arguments) => {
                 trail.keep_arguments(arguments.raw());
                 trail.repairs = arguments.repairs().count;
                 let side_effect = tool.side_effect_of(&arguments);
-                (Ok(Some((plan, arguments))), side_effect)
+                (Intent::Request(plan, arguments), side_effect)
             }
             Err(invalid) => {
                 trail.keep_arguments(arguments);
-                (Err(invalid), tool.side_effect)
+                (Intent::Invalid(invalid), tool.side_effect)
             }
         },
-    };
-    trail.side_effect = Some(side_effect);
+    }
+}
+
+/// Policy, then limits. What is not run for its own faults costs nothing but its message.
+fn allow(
+    trail: &mut Trail,
+    tool: &ViewTool,
+    intent: &Intent<'_>,
+    side_effect: SideEffect,
+) -> Result<(), Ending> {
     let decision = governance::decide(&tool.permission, trail.trust, side_effect, trail.at_ms);
     trail.observed = decision.observed.map(Reason::observed_str);
     if !decision.is_allowed {
         trail.denied(decision.code());
-        return ended(Ending::Refused(Refused::Denied(Box::new(decision))), trail);
+        return Err(Ending::Refused(Refused::Denied(Box::new(decision))));
     }
-    let judged = match judged {
-        Ok(judged) => judged,
-        Err(invalid) => {
-            let outcome = ToolOutcome::InvalidArguments { text: invalid.to_string() };
-            return ended(Ending::Ran(outcome), trail);
-        }
-    };
+    if matches!(intent, Intent::Invalid(_)) {
+        return Ok(());
+    }
     let now_ns = trail.core.shared.ns_at(trail.started);
-    if let Err(limited) = trail.limits.take_call(&tool, side_effect, now_ns) {
+    trail.limits.take_call(tool, side_effect, now_ns).map_err(|limited| {
         trail.denied(limited.reason().as_str());
-        return ended(Ending::Limited(limited), trail);
-    }
-    if let Some(handle) = handle {
-        let outcome = rest::next(&trail, &tool, &handle, &mut supplement);
-        return Begun::Ended(Ended {
-            ending: Ending::Ran(outcome),
-            supplement,
-            is_part: true,
-            trail,
-        });
-    }
-    let work = match (&tool.kind, judged) {
-        (_, Some((plan, arguments))) => Work::Rest(plan.build(&arguments)),
-        // Whoever has many sessions: they are not looked through on a core.
-        (ToolKind::Builtin(builtin @ BuiltinTool::ListSessions), None) => Work::Worker(*builtin),
-        (ToolKind::Builtin(builtin), None) => {
-            let outcome = downstream::run_builtin(*builtin, &*trail.core.shared, &trail.view);
-            return Begun::Ended(Ended {
-                ending: Ending::Ran(outcome),
-                supplement,
-                is_part: false,
-                trail,
-            });
-        }
-        // Its arguments were judged.
-        (ToolKind::Rest { .. }, None) => {
-            return ended(Ending::Failed(CallError::NotRest), trail);
-        }
-    };
-    let trace = request.trace.and_then(TraceParent::parse);
-    Begun::Running(ToolCall { trail, tool, supplement, work, trace })
+        Ending::Limited(limited)
+    })
 }
 
 /// Most of a name nobody has that is worth keeping.
@@ -354,10 +378,9 @@ pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'sta
             // The API knows what it was asked and does not accept it: the arguments are the
             // caller's. What it says of credentials and pace is between the API and this server.
             Some(status) if is_the_callers(status) => (422, "refused_by_api"),
-            // The API did its part.
-            Some(200..=299) => (503, "busy"),
+            // The API did its part, or was not asked.
+            Some(200..=299) | None => (503, "busy"),
             Some(_) => (502, "api_failed"),
-            None => (503, "busy"),
         },
         Ending::Failed(CallError::TimedOut { .. }) => (504, "api_timed_out"),
         Ending::Failed(CallError::Overloaded) => (503, "busy"),
