@@ -19,8 +19,8 @@ use super::toolset::CompiledToolset;
 use super::view::{View, ViewInputs};
 use super::{
     Assignment, ClientApplication, ClientApplicationId, CompiledConnection, Connection,
-    ConnectionId, DiscoveryMode, Entities, Entity, Entry, HelperTool, Origin, PROBLEMS_MAX,
-    Problem, Tenant, TenantId, Tool, ToolListing, ToolsetId, check, entities, exposed, faults,
+    ConnectionId, DiscoveryMode, Entities, Entity, Entry, MetaTool, Origin, PROBLEMS_MAX, Problem,
+    Tenant, TenantId, Tool, ToolListing, ToolsetId, check, entities, exposed, faults,
 };
 use crate::http;
 
@@ -248,7 +248,7 @@ impl Compiler<'_> {
             Some(before) => Arc::clone(&before.prompts),
             None => Arc::new(prompts),
         };
-        let needs_discovery = list.helpers().any(|one| one == HelperTool::DiscoverToolSchema);
+        let needs_discovery = list.meta_tools().any(|one| one == MetaTool::DiscoverToolSchema);
         let is_searched = client.tool_listing == ToolListing::Search;
         Ok(Arc::new(View {
             tenant: client.tenant.clone(),

@@ -114,7 +114,7 @@ fn removed_and_unpublished_tools_stay_callable_for_a_while() {
 
 #[test]
 fn renamed_tools_are_called_by_both_names() {
-    // The name of a helper is never a tool's: here the other name comes of a shorter budget.
+    // The name of a meta tool is never a tool's: here the other name comes of a shorter budget.
     let long = "a_rather_long_name_of_a_tool";
     let before = Snapshot::compile(&entities(&BASE.replacen("'list'", &format!("'{long}'"), 1)), 1);
     let text = BASE.replacen("'list'", &format!("'{long}'"), 1).replacen(

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value, json};
 
 use super::effects::EffectByArgument;
-use super::{DiscoveryMode, HelperTool, SideEffect};
+use super::{DiscoveryMode, MetaTool, SideEffect};
 use crate::json::write_string;
 use crate::mapping::{self, Dialect, structure_only};
 
@@ -96,14 +96,14 @@ impl Fragment {
         }
     }
 
-    /// The entry of one of the runtime's own helpers.
-    pub(super) fn of_helper(helper: HelperTool, dialect: Dialect) -> Self {
-        let reads_only = helper.reads_only();
+    /// The entry of one of the runtime's own meta tools.
+    pub(super) fn of_meta_tool(meta_tool: MetaTool, dialect: Dialect) -> Self {
+        let reads_only = meta_tool.reads_only();
         let entry = EntryText {
-            name: helper.name(),
-            title: Some(helper.title()),
-            description: helper.description(),
-            input_schema: &helper.input_schema(),
+            name: meta_tool.name(),
+            title: Some(meta_tool.title()),
+            description: meta_tool.description(),
+            input_schema: &meta_tool.input_schema(),
             output_schema: None,
             hints: Hints {
                 read_only: Some(reads_only),

@@ -8,8 +8,7 @@ use super::fragment::{Fragment, SHAPES};
 use super::search::{self, SearchIndex, SearchText};
 use super::shown::{ShownToolset, ViewTool, name_hash};
 use super::{
-    CompiledTool, DiscoveryMode, HelperTool, ToolListing, ToolName, ToolPattern, ToolShape,
-    ToolsetId,
+    CompiledTool, DiscoveryMode, MetaTool, ToolListing, ToolName, ToolPattern, ToolShape, ToolsetId,
 };
 use crate::mapping::Dialect;
 
@@ -32,7 +31,7 @@ pub(super) struct ToolList {
     /// Those every call of which is denied, by name.
     pub(super) hidden: Vec<Arc<ViewTool>>,
     table: NameTable,
-    helpers: Vec<(HelperTool, Fragment)>,
+    meta_tools: Vec<(MetaTool, Fragment)>,
     /// Favourites, where the list is not that of all tools.
     favourites: Option<Vec<Arc<ViewTool>>>,
     /// Tools whose names others wanted too.
@@ -95,16 +94,16 @@ impl ToolList {
             // Written now, off the cores.
             tool.entry();
         }
-        let mut helpers: Vec<HelperTool> = Vec::new();
+        let mut meta_tools: Vec<MetaTool> = Vec::new();
         if favourites.is_some() {
-            helpers.extend(HelperTool::SEARCH);
+            meta_tools.extend(MetaTool::SEARCH);
         }
         if listed.iter().any(|tool| tool.discovery != DiscoveryMode::Full) {
-            helpers.push(HelperTool::DiscoverToolSchema);
+            meta_tools.push(MetaTool::DiscoverToolSchema);
         }
-        let helpers = helpers
+        let meta_tools = meta_tools
             .into_iter()
-            .map(|helper| (helper, Fragment::of_helper(helper, frame.dialect)))
+            .map(|meta_tool| (meta_tool, Fragment::of_meta_tool(meta_tool, frame.dialect)))
             .collect();
         Ok(Self {
             table: NameTable::new(&tools),
@@ -112,7 +111,7 @@ impl ToolList {
             toolsets,
             tools,
             hidden,
-            helpers,
+            meta_tools,
             favourites,
             renamed,
             results: Default::default(),
@@ -154,8 +153,8 @@ impl ToolList {
         self.tools.iter().filter(move |_| all).chain(of_changed)
     }
 
-    pub(super) fn helpers(&self) -> impl Iterator<Item = HelperTool> + '_ {
-        self.helpers.iter().map(|(helper, _)| *helper)
+    pub(super) fn meta_tools(&self) -> impl Iterator<Item = MetaTool> + '_ {
+        self.meta_tools.iter().map(|(meta_tool, _)| *meta_tool)
     }
 
     fn listed(&self) -> &[Arc<ViewTool>] {
@@ -164,15 +163,15 @@ impl ToolList {
 
     /// How many entries the list has.
     pub(super) fn len(&self) -> usize {
-        self.helpers.len() + self.listed().len()
+        self.meta_tools.len() + self.listed().len()
     }
 
     /// Helpers come first, then tools by name.
     pub(super) fn entry(&self, place: usize) -> Option<ListEntry<'_>> {
-        if let Some((helper, fragment)) = self.helpers.get(place) {
-            return Some(ListEntry { name: helper.name(), fragment });
+        if let Some((meta_tool, fragment)) = self.meta_tools.get(place) {
+            return Some(ListEntry { name: meta_tool.name(), fragment });
         }
-        let tool = self.listed().get(place - self.helpers.len())?;
+        let tool = self.listed().get(place - self.meta_tools.len())?;
         Some(ListEntry { name: tool.name.as_str(), fragment: tool.entry() })
     }
 
@@ -208,12 +207,12 @@ impl ToolList {
 
     /// Whether clients of every revision see the same list.
     pub(super) fn shows_the_same(&self, other: &Self) -> bool {
-        if self.len() != other.len() || self.helpers.len() != other.helpers.len() {
+        if self.len() != other.len() || self.meta_tools.len() != other.meta_tools.len() {
             return false;
         }
-        let helpers = self.helpers.iter().zip(&other.helpers);
+        let meta_tools = self.meta_tools.iter().zip(&other.meta_tools);
         let tools = self.listed().iter().zip(other.listed());
-        helpers.into_iter().all(|((_, one), (_, other))| one.shows_the_same(other))
+        meta_tools.into_iter().all(|((_, one), (_, other))| one.shows_the_same(other))
             && tools.into_iter().all(|(one, other)| {
                 Arc::ptr_eq(one, other)
                     || Arc::ptr_eq(one.entry(), other.entry())
@@ -243,7 +242,7 @@ pub(super) fn result<'a>(
 }
 
 fn is_reserved(name: &str) -> bool {
-    HelperTool::by_name(name).is_some()
+    MetaTool::by_name(name).is_some()
 }
 
 fn has_collisions(sorted: &[Arc<ViewTool>]) -> bool {
@@ -252,8 +251,8 @@ fn has_collisions(sorted: &[Arc<ViewTool>]) -> bool {
         _ => false,
     });
     is_twice
-        || HelperTool::ALL.iter().any(|helper| {
-            sorted.binary_search_by(|tool| tool.name.as_str().cmp(helper.name())).is_ok()
+        || MetaTool::ALL.iter().any(|meta_tool| {
+            sorted.binary_search_by(|tool| tool.name.as_str().cmp(meta_tool.name())).is_ok()
         })
 }
 

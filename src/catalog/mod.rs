@@ -23,7 +23,6 @@
 //!
 //! Only [`files`] reads files, and never on a core.
 
-mod added_tool;
 mod builtin;
 mod change;
 mod check;
@@ -42,6 +41,7 @@ mod fragment;
 mod history;
 mod limits;
 mod list;
+mod meta_tool;
 mod model;
 mod names;
 mod permission;
@@ -59,7 +59,6 @@ mod toolset;
 mod tree;
 mod view;
 
-pub use added_tool::HelperTool;
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
@@ -75,6 +74,7 @@ pub use fragment::{SAFETY_META, ToolShape};
 pub use history::{Action, ChangeHeader, ChangeRecord, HistoryError};
 pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
 pub use list::ListEntry;
+pub use meta_tool::MetaTool;
 pub use model::{
     Annotations, Assignment, ClientApplication, Connection, Correlation, CorrelationStrategy,
     DiscoveryMode, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing, ToolMethod,

@@ -9,7 +9,7 @@ use super::search::SearchIndex;
 use super::shown::ViewTool;
 use super::toolset::are_same;
 use super::{
-    Assignment, ClientApplication, ClientApplicationId, HelperTool, Limits, Tenant, TenantId,
+    Assignment, ClientApplication, ClientApplicationId, Limits, MetaTool, Tenant, TenantId,
     ToolListing, ToolShape,
 };
 use crate::mapping::Dialect;
@@ -97,15 +97,15 @@ impl View {
         self.deprecated.as_ref()?.find(name, now_ms)
     }
 
-    /// The runtime's own helpers that are in the list.
-    pub fn helpers(&self) -> impl Iterator<Item = HelperTool> + '_ {
-        self.list.helpers()
+    /// The runtime's own meta tools that are in the list.
+    pub fn meta_tools(&self) -> impl Iterator<Item = MetaTool> + '_ {
+        self.list.meta_tools()
     }
 
-    /// The helper clients call by that name, where it is in the list.
-    pub fn helper(&self, name: &str) -> Option<HelperTool> {
-        let helper = HelperTool::by_name(name)?;
-        self.helpers().find(|one| *one == helper)
+    /// The meta tool clients call by that name, where it is in the list.
+    pub fn meta_tool(&self, name: &str) -> Option<MetaTool> {
+        let meta_tool = MetaTool::by_name(name)?;
+        self.meta_tools().find(|one| *one == meta_tool)
     }
 
     /// How many entries `tools/list` has.
@@ -113,7 +113,7 @@ impl View {
         self.list.len()
     }
 
-    /// An entry of `tools/list`, by its place: helpers first, then tools by name.
+    /// An entry of `tools/list`, by its place: meta tools first, then tools by name.
     pub fn list_entry(&self, place: usize) -> Option<ListEntry<'_>> {
         self.list.entry(place)
     }

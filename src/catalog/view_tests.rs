@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::mapping::{Dialect, SCHEMA_DISCOVERY};
 
 use crate::catalog::{
-    DenialReason, DiscoveryMode, Entities, HelperTool, SAFETY_META, SideEffect, Snapshot,
-    ToolShape, Trust, View, files,
+    DenialReason, DiscoveryMode, Entities, MetaTool, SAFETY_META, SideEffect, Snapshot, ToolShape,
+    Trust, View, files,
 };
 
 const BASE: &str = "
@@ -137,12 +137,12 @@ fn names_that_two_toolsets_want_are_told_apart() {
 }
 
 #[test]
-fn names_of_helpers_are_kept_free() {
+fn names_of_meta_tools_are_kept_free() {
     let text = BASE.replacen("name = 'drop_pet'", "name = 'call_tool'", 1);
     let snapshot = Snapshot::compile(&entities(&text), 1).unwrap();
     let view = snapshot.view("acme", "desk").unwrap();
     assert_eq!(names(view), ["list_pets", "pets_call_tool"]);
-    assert_eq!(view.helper("call_tool"), None);
+    assert_eq!(view.meta_tool("call_tool"), None);
 }
 
 #[test]
@@ -188,11 +188,11 @@ fn tenants_may_deny_what_nobody_allows() {
 }
 
 #[test]
-fn lazy_tools_come_with_the_helper_that_tells_their_schemas() {
-    assert_eq!(desk(&[]).helpers().count(), 0);
+fn lazy_tools_come_with_the_meta_tool_that_tells_their_schemas() {
+    assert_eq!(desk(&[]).meta_tools().count(), 0);
     let view = desk(&[("toolset", "discovery_mode = 'lazy'")]);
     assert_eq!(list_names(&view), ["discover_tool_schema", "drop_pet", "list_pets"]);
-    assert_eq!(view.helper("discover_tool_schema"), Some(HelperTool::DiscoverToolSchema));
+    assert_eq!(view.meta_tool("discover_tool_schema"), Some(MetaTool::DiscoverToolSchema));
     let shown = &listed(&view)[2]["inputSchema"]["properties"];
     assert_eq!(shown.as_object().unwrap().keys().collect::<Vec<_>>(), [SCHEMA_DISCOVERY]);
     let full = view.tool("list_pets").unwrap().input_schema();
@@ -240,7 +240,7 @@ fn what_a_call_does_is_known_from_its_arguments() {
 }
 
 #[test]
-fn a_view_that_is_searched_lists_helpers_and_favourites() {
+fn a_view_that_is_searched_lists_meta_tools_and_favourites() {
     let view = desk(&[("client", "tool_listing = 'search'\nfavourites = ['drop_*']")]);
     let expected = ["search_tools", "describe_tool", "call_tool", "drop_pet"];
     assert_eq!(list_names(&view), expected);
@@ -248,8 +248,8 @@ fn a_view_that_is_searched_lists_helpers_and_favourites() {
     let entries: Vec<&str> = view.list_entries().map(|entry| entry.name()).collect();
     assert_eq!(entries, expected);
     assert_eq!(names(&view), ["drop_pet", "list_pets"]);
-    assert_eq!(view.helper("search_tools"), Some(HelperTool::SearchTools));
-    assert_eq!(view.helper("discover_tool_schema"), None);
+    assert_eq!(view.meta_tool("search_tools"), Some(MetaTool::SearchTools));
+    assert_eq!(view.meta_tool("discover_tool_schema"), None);
     assert!(view.instructions.as_deref().unwrap().contains("search_tools"));
     assert!(view.list_entry(4).is_none());
 }

@@ -174,7 +174,7 @@ pub fn explain(
     };
     let Some((tool, permission)) = subject.compiled() else {
         explanation.because = subject.why_not_there(&written);
-        if subject.is_helper() {
+        if subject.is_meta_tool() {
             explanation.conclusion = Conclusion::Allowed;
         }
         return explanation;

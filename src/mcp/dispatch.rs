@@ -39,14 +39,9 @@ pub enum Step<'a> {
     Initialize(Initialization<'a>),
     /// Run a tool, and answer with [`tool_result`](super::tool_result) of its outcome.
     Invoke(Invocation<'a>),
-    /// Answer with what is kept under this URI, in the form of [`text_resource`]; with
-    /// [`unknown_resource`] where nothing is.
-    ///
-    /// [`text_resource`]: super::text_resource
-    ReadKept {
-        /// As the client wrote it.
-        uri: Cow<'a, str>,
-    },
+    /// Answer with the rest of a result that is kept under this URI, or with
+    /// [`unknown_resource`](super::unknown_resource).
+    ReadKept(Cow<'a, str>),
     /// Nothing to answer: accepted.
     Accepted,
     /// Stop the request with this id, if it runs. Nothing to answer.
@@ -98,7 +93,7 @@ fn request<'a>(
                 .ok_or_else(|| RpcError::invalid_params("resources/read needs `uri`, a string"))?;
             match resources::read(view, &uri) {
                 Some(resources::Found::Text(body)) => body,
-                Some(resources::Found::Kept) => return Ok(Step::ReadKept { uri }),
+                Some(resources::Found::Kept) => return Ok(Step::ReadKept(uri)),
                 None => return Err(unknown_resource(&uri)),
             }
         }

@@ -1,4 +1,4 @@
-//! Prompts, resources and helpers as a client sees them.
+//! Prompts, resources and meta tools as a client sees them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::{HelperTool, Snapshot, View, files};
+use crate::catalog::{MetaTool, Snapshot, View, files};
 use crate::json::OwnedRaw;
 use crate::rpc::{self, Incoming, RpcError};
 
@@ -187,18 +187,18 @@ fn the_schema_of_a_tool_is_a_resource() {
 #[test]
 fn the_rest_of_a_result_is_for_whoever_keeps_it() {
     let desk = view("desk");
-    let uri = kept_result_uri("abc");
+    let uri = "runtime://results/abc";
     let text =
         json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
-    let Step::ReadKept { uri } = step(&desk, Revision::NEWEST, 0, &text.to_string()) else {
-        panic!("{text}");
-    };
-    assert_eq!(kept_result_id(&uri), Some("abc"));
-    assert_eq!(kept_result_id("runtime://results/"), None);
+    let step = step(&desk, Revision::NEWEST, 0, &text.to_string());
+    assert!(matches!(step, Step::ReadKept(kept) if kept == uri), "{text}");
 }
 
-fn called<'a>(helper: HelperTool, arguments: &'a OwnedRaw) -> Result<HelperCall<'a>, ToolOutcome> {
-    HelperCall::read(helper, Some(arguments.as_raw()))
+fn called<'a>(
+    meta_tool: MetaTool,
+    arguments: &'a OwnedRaw,
+) -> Result<MetaToolCall<'a>, ToolOutcome> {
+    MetaToolCall::read(meta_tool, Some(arguments.as_raw()))
 }
 
 fn raw(value: &Value) -> OwnedRaw {
@@ -206,39 +206,45 @@ fn raw(value: &Value) -> OwnedRaw {
 }
 
 #[test]
-fn helpers_read_what_they_are_asked() {
+fn meta_tools_read_what_they_are_asked() {
     let arguments = raw(&json!({"tool_id": "a"}));
-    let call = called(HelperTool::DiscoverToolSchema, &arguments).unwrap();
-    assert!(matches!(call, HelperCall::Schema(name) if name == "a"));
+    let call = called(MetaTool::DiscoverToolSchema, &arguments).unwrap();
+    assert!(matches!(call, MetaToolCall::Schema(name) if name == "a"));
     let arguments = raw(&json!({"name": "a"}));
-    let call = called(HelperTool::DescribeTool, &arguments).unwrap();
-    assert!(matches!(call, HelperCall::Description(name) if name == "a"));
+    let call = called(MetaTool::DescribeTool, &arguments).unwrap();
+    assert!(matches!(call, MetaToolCall::Description(name) if name == "a"));
     let arguments = OwnedRaw::parse(br#"{"name":"a","arguments":{"b":1.50}}"#).unwrap();
-    let call = called(HelperTool::CallTool, &arguments).unwrap();
-    let HelperCall::Call { name, arguments: Some(inner) } = call else { panic!("{call:?}") };
-    assert_eq!((&*name, inner.text()), ("a", r#"{"b":1.50}"#));
+    let call = called(MetaTool::CallTool, &arguments).unwrap();
+    let MetaToolCall::Call { name, arguments: Some(inner) } = call else { panic!("{call:?}") };
+    assert_eq!((&*name, inner.as_raw().text()), ("a", r#"{"b":1.50}"#));
+    let as_text = raw(&json!({"name": "a", "arguments": "{\"b\":1.50}"}));
+    let call = called(MetaTool::CallTool, &as_text).unwrap();
+    let MetaToolCall::Call { arguments: Some(inner), .. } = call else { panic!("{call:?}") };
+    assert_eq!(inner.as_raw().text(), r#"{"b":1.50}"#);
     for (limit, expected) in [(json!(3), 3), (json!("7"), 7), (json!(null), 10)] {
         let arguments = raw(&json!({"query": "pets", "limit": limit}));
-        let call = called(HelperTool::SearchTools, &arguments).unwrap();
-        assert!(matches!(call, HelperCall::Search { limit, .. } if limit == expected));
+        let call = called(MetaTool::SearchTools, &arguments).unwrap();
+        assert!(matches!(call, MetaToolCall::Search { limit, .. } if limit == expected));
     }
-    for (helper, wrong) in [
-        (HelperTool::DiscoverToolSchema, json!({})),
-        (HelperTool::DiscoverToolSchema, json!({"tool_id": 7})),
-        (HelperTool::DiscoverToolSchema, json!({"tool_id": ""})),
-        (HelperTool::DescribeTool, json!({"tool_id": "a"})),
-        (HelperTool::CallTool, json!({"name": "a", "arguments": []})),
-        (HelperTool::CallTool, json!({"arguments": {}})),
-        (HelperTool::SearchTools, json!({"query": "a", "limit": 0})),
-        (HelperTool::SearchTools, json!({"query": "a", "limit": 51})),
-        (HelperTool::SearchTools, json!({"query": "a", "limit": -1})),
-        (HelperTool::SearchTools, json!({"query": "a", "limit": 1.5})),
+    for (meta_tool, wrong) in [
+        (MetaTool::DiscoverToolSchema, json!({})),
+        (MetaTool::DiscoverToolSchema, json!({"tool_id": 7})),
+        (MetaTool::DiscoverToolSchema, json!({"tool_id": ""})),
+        (MetaTool::DescribeTool, json!({"tool_id": "a"})),
+        (MetaTool::CallTool, json!({"name": "a", "arguments": []})),
+        (MetaTool::CallTool, json!({"name": "a", "arguments": "[]"})),
+        (MetaTool::CallTool, json!({"name": "a", "arguments": "{"})),
+        (MetaTool::CallTool, json!({"arguments": {}})),
+        (MetaTool::SearchTools, json!({"query": "a", "limit": 0})),
+        (MetaTool::SearchTools, json!({"query": "a", "limit": 51})),
+        (MetaTool::SearchTools, json!({"query": "a", "limit": -1})),
+        (MetaTool::SearchTools, json!({"query": "a", "limit": 1.5})),
     ] {
         let arguments = raw(&wrong);
-        let outcome = called(helper, &arguments).unwrap_err();
+        let outcome = called(meta_tool, &arguments).unwrap_err();
         assert!(matches!(outcome, ToolOutcome::InvalidArguments { .. }), "{wrong}");
     }
-    assert!(HelperCall::read(HelperTool::SearchTools, None).is_err());
+    assert!(MetaToolCall::read(MetaTool::SearchTools, None).is_err());
 }
 
 #[test]

@@ -16,8 +16,8 @@
 mod batch;
 mod call;
 mod dispatch;
-mod helpers;
 mod initialize;
+mod meta_tool;
 mod method;
 mod notifications;
 mod outcome;
@@ -33,15 +33,14 @@ mod tests;
 pub use batch::check_batch;
 pub use call::{Invocation, progress_token};
 pub use dispatch::{DispatchContext, Step, dispatch};
-pub use helpers::{HelperCall, described, schemas, search};
 pub use initialize::{Initialization, ServerInfo, negotiate};
+pub use meta_tool::{MetaToolCall, described, schemas, search};
 pub use method::Method;
 pub use notifications::{
     PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, progress,
 };
-pub use outcome::{ToolOutcome, tool_result};
+pub use outcome::{Supplement, ToolOutcome, json_resource, tool_result};
 pub use refusal::{unknown_resource, unknown_tool};
-
-pub use resources::{JSON_MIME_TYPE, kept_result_id, kept_result_uri, text_resource};
+pub use resources::KEPT_RESULTS;
 
 pub use crate::sessions::Revision;

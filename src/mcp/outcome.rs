@@ -26,6 +26,20 @@ pub enum ToolOutcome {
     },
 }
 
+/// What a result says of itself, besides what it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Supplement {
+    /// For the model: texts of their own behind the result.
+    pub notes: Vec<Box<str>>,
+    /// For programs: the object of `_meta`, as JSON.
+    pub meta: Option<Vec<u8>>,
+}
+
+impl Supplement {
+    /// Nothing.
+    pub const NONE: Self = Self { notes: Vec::new(), meta: None };
+}
+
 impl ToolOutcome {
     /// The same outcome with structured content, which a tool with an output schema owes its
     /// clients even where the API answered in plain text or with nothing.
@@ -47,20 +61,18 @@ impl ToolOutcome {
 /// Arguments that do not fit are a result for the model from 2025-11-25 on, and a protocol error
 /// before. Structured content exists from 2025-06-18 on and is an object: anything else is wrapped
 /// as `{"result": …}`. It never goes with an error.
-///
-/// A `note` is for the model too: a text of its own behind the result.
 pub fn tool_result(
     outcome: &ToolOutcome,
-    note: Option<&str>,
+    supplement: &Supplement,
     revision: Revision,
 ) -> Result<ResultBody, RpcError> {
     match outcome {
         ToolOutcome::Success { structured_json, text } => {
-            Ok(success(structured_json.as_deref(), text.as_deref(), note, revision))
+            Ok(success(structured_json.as_deref(), text.as_deref(), supplement, revision))
         }
-        ToolOutcome::Failure { text } => Ok(failure(text, note)),
+        ToolOutcome::Failure { text } => Ok(failure(text, supplement)),
         ToolOutcome::InvalidArguments { text } if revision >= Revision::V20251125 => {
-            Ok(failure(text, note))
+            Ok(failure(text, supplement))
         }
         ToolOutcome::InvalidArguments { text } => Err(RpcError::invalid_params(text.clone())),
     }
@@ -69,7 +81,7 @@ pub fn tool_result(
 fn success(
     structured: Option<&[u8]>,
     text: Option<&str>,
-    note: Option<&str>,
+    supplement: &Supplement,
     revision: Revision,
 ) -> ResultBody {
     let structured = structured.map(String::from_utf8_lossy);
@@ -78,7 +90,7 @@ fn success(
     let structured = structured.filter(|_| revision >= Revision::V20250618);
     let bytes = structured.map_or(0, str::len) + text.map_or(0, |text| text.len() * 5 / 4);
     let mut out = Vec::with_capacity(bytes + 96);
-    content(&mut out, [text, note]);
+    content(&mut out, text, supplement);
     if let Some(structured) = structured {
         out.extend_from_slice(b",\"structuredContent\":");
         let is_object = structured.starts_with('{');
@@ -91,21 +103,26 @@ fn success(
         }
     }
     // Said either way: some clients of 2024-11-05 miss it otherwise.
-    out.extend_from_slice(b",\"isError\":false}");
+    out.extend_from_slice(b",\"isError\":false");
+    meta(&mut out, supplement);
+    out.push(b'}');
     ResultBody::Owned(out)
 }
 
-fn failure(text: &str, note: Option<&str>) -> ResultBody {
+fn failure(text: &str, supplement: &Supplement) -> ResultBody {
     let mut out = Vec::with_capacity(text.len() * 5 / 4 + 80);
-    content(&mut out, [Some(text), note]);
-    out.extend_from_slice(b",\"isError\":true}");
+    content(&mut out, Some(text), supplement);
+    out.extend_from_slice(b",\"isError\":true");
+    meta(&mut out, supplement);
+    out.push(b'}');
     ResultBody::Owned(out)
 }
 
 /// `{"content":[…]`, left open.
-fn content(out: &mut Vec<u8>, texts: [Option<&str>; 2]) {
+fn content(out: &mut Vec<u8>, text: Option<&str>, supplement: &Supplement) {
     out.extend_from_slice(b"{\"content\":[");
-    for (index, text) in texts.into_iter().flatten().enumerate() {
+    let notes = supplement.notes.iter().map(|note| &**note);
+    for (index, text) in text.into_iter().chain(notes).enumerate() {
         if index > 0 {
             out.push(b',');
         }
@@ -114,4 +131,34 @@ fn content(out: &mut Vec<u8>, texts: [Option<&str>; 2]) {
         out.push(b'}');
     }
     out.push(b']');
+}
+
+fn meta(out: &mut Vec<u8>, supplement: &Supplement) {
+    if let Some(meta) = &supplement.meta {
+        out.extend_from_slice(b",\"_meta\":");
+        out.extend_from_slice(meta);
+    }
+}
+
+/// The answer to `resources/read` of a JSON document, with notes behind it.
+pub fn json_resource(uri: &str, json: &[u8], supplement: &Supplement) -> ResultBody {
+    let json = String::from_utf8_lossy(json);
+    let mut out = Vec::with_capacity(json.len() * 5 / 4 + 160);
+    out.extend_from_slice(b"{\"contents\":[");
+    let notes = supplement.notes.iter().map(|note| ("text/plain", &**note));
+    for (index, (kind, text)) in
+        std::iter::once(("application/json", &*json)).chain(notes).enumerate()
+    {
+        out.extend_from_slice(if index > 0 { b",{\"uri\":" } else { b"{\"uri\":" });
+        json::write_string(&mut out, uri);
+        out.extend_from_slice(b",\"mimeType\":");
+        json::write_string(&mut out, kind);
+        out.extend_from_slice(b",\"text\":");
+        json::write_string(&mut out, text);
+        out.push(b'}');
+    }
+    out.push(b']');
+    meta(&mut out, supplement);
+    out.push(b'}');
+    ResultBody::Owned(out)
 }

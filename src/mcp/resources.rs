@@ -10,14 +10,15 @@ use crate::catalog::{EffectivePrompt, PROMPT_MIME_TYPE, ToolShape, View};
 use crate::json;
 use crate::rpc::ResultBody;
 
-use super::helpers;
+use super::meta_tool;
 
-const RESULTS: &str = "runtime://results/";
+/// What URIs of the rest of results begin with.
+pub const KEPT_RESULTS: &str = "runtime://results/";
 const TOOLS: &str = "runtime://tools/";
 const SCHEMA: &str = "/schema";
 
 /// What a resource that holds JSON says it is.
-pub const JSON_MIME_TYPE: &str = "application/json";
+const JSON_MIME_TYPE: &str = "application/json";
 
 const NO_TEMPLATES: &[u8] = b"{\"resourceTemplates\":[]}";
 const TEMPLATES: &[u8] = br#"{"resourceTemplates":[{"uriTemplate":"runtime://tools/{name}/schema","name":"tool_schema","description":"The full input and output schemas of a tool, by the tool's name","mimeType":"application/json"},{"uriTemplate":"runtime://results/{id}","name":"result_rest","description":"The rest of a tool's result that was too large to be given at once, by the id the result named","mimeType":"application/json"}]}"#;
@@ -44,12 +45,12 @@ pub(super) enum Found {
 
 /// Looks a URI up, exactly as it is written: URIs of one's own list need no normal form.
 pub(super) fn read(view: &View, uri: &str) -> Option<Found> {
-    if uri.starts_with(RESULTS) {
+    if uri.starts_with(KEPT_RESULTS) {
         return Some(Found::Kept);
     }
     if let Some(name) = uri.strip_prefix(TOOLS).and_then(|rest| rest.strip_suffix(SCHEMA)) {
         let tool = view.tool(name)?;
-        let schemas = helpers::schemas(tool);
+        let schemas = meta_tool::schemas(tool);
         let text = String::from_utf8_lossy(&schemas);
         return Some(Found::Text(text_resource(uri, JSON_MIME_TYPE, &text)));
     }
@@ -57,18 +58,8 @@ pub(super) fn read(view: &View, uri: &str) -> Option<Found> {
     Some(Found::Text(text_resource(uri, PROMPT_MIME_TYPE, &prompt.text)))
 }
 
-/// The id in the URI of a kept result.
-pub fn kept_result_id(uri: &str) -> Option<&str> {
-    uri.strip_prefix(RESULTS).filter(|id| !id.is_empty())
-}
-
-/// The URI of a kept result.
-pub fn kept_result_uri(id: &str) -> String {
-    format!("{RESULTS}{id}")
-}
-
 /// The result of `resources/read` for a text.
-pub fn text_resource(uri: &str, mime_type: &str, text: &str) -> ResultBody {
+fn text_resource(uri: &str, mime_type: &str, text: &str) -> ResultBody {
     let mut out = Vec::with_capacity(text.len() * 5 / 4 + uri.len() + 64);
     out.extend_from_slice(b"{\"contents\":[{\"uri\":");
     json::write_string(&mut out, uri);

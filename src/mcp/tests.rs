@@ -213,7 +213,6 @@ fn what_is_wrong_has_its_code() {
         ("tools/call", json!({"name": "list_tools", "arguments": []}), -32602),
         ("tools/call", json!({"name": "list_tools", "arguments": "x"}), -32602),
         ("resources/read", json!({}), -32602),
-        ("resources/read", json!({"uri": "a:b"}), -32002),
         ("prompts/get", json!({}), -32602),
         ("prompts/get", json!({"name": "x"}), -32602),
     ] {
@@ -221,7 +220,8 @@ fn what_is_wrong_has_its_code() {
     }
     let error = unknown_tool("nothing");
     assert!(error.message.contains("list the tools again"), "{}", error.message);
-    let error = client.ask("resources/read", &json!({"uri": "a:b"})).unwrap_err();
+    let error = unknown_resource("a:b");
+    assert_eq!(error.code, -32002);
     assert_eq!(error.data.as_deref(), Some(r#"{"uri":"a:b"}"#));
     let error = client.ask("tools/call", &json!({"name": "list_tools", "arguments": "x"}));
     assert!(error.unwrap_err().message.contains("string"));
@@ -337,7 +337,7 @@ fn lists_have_the_form_of_the_revision() {
 }
 
 fn shaped(outcome: &ToolOutcome, revision: Revision) -> Value {
-    let body = tool_result(outcome, None, revision).unwrap();
+    let body = tool_result(outcome, &Supplement::NONE, revision).unwrap();
     serde_json::from_slice(body.as_bytes()).unwrap()
 }
 
@@ -361,7 +361,7 @@ fn outcomes_have_the_form_of_the_revision() {
         let structured_json = Some(json.as_bytes().to_vec());
         let outcome = ToolOutcome::Success { structured_json, text: None };
         for revision in Revision::ALL {
-            let body = tool_result(&outcome, None, revision).unwrap();
+            let body = tool_result(&outcome, &Supplement::NONE, revision).unwrap();
             let has = revision >= Revision::V20250618;
             let tail =
                 if has { format!(",\"structuredContent\":{structured}") } else { String::new() };
@@ -395,7 +395,7 @@ fn failures_are_for_the_model() {
             let expected = json!({"content": text_block("`id` is missing"), "isError": true});
             assert_eq!(shaped(&invalid, revision), expected);
         } else {
-            let error = tool_result(&invalid, None, revision).unwrap_err();
+            let error = tool_result(&invalid, &Supplement::NONE, revision).unwrap_err();
             assert_eq!((error.code, &*error.message), (-32602, "`id` is missing"));
         }
     }

@@ -256,18 +256,18 @@ mod tests {
     use crate::catalog::files;
 
     fn snapshot(assigned: &[&str], version: u64) -> Arc<Snapshot> {
-        let mut text = "[[tenant]]\nid = \"acme\"\n[[toolset]]\ntenant = \"acme\"\n\
-                        id = \"own\"\nkind = \"builtin\"\n"
-            .to_owned();
-        for client in ["desk", "shop"] {
-            text += &format!("[[client_application]]\ntenant = \"acme\"\nid = \"{client}\"\n");
-        }
-        for client in assigned {
-            text += &format!(
+        let clients = ["desk", "shop"].map(|client| {
+            format!("[[client_application]]\ntenant = \"acme\"\nid = \"{client}\"\n")
+        });
+        let assignments = assigned.iter().map(|client| {
+            format!(
                 "[[assignment]]\ntenant = \"acme\"\nclient_application = \"{client}\"\n\
                  toolset = \"own\"\n"
-            );
-        }
+            )
+        });
+        let text = "[[tenant]]\nid = \"acme\"\n[[toolset]]\ntenant = \"acme\"\n\
+                    id = \"own\"\nkind = \"builtin\"\n";
+        let text = text.to_owned() + &clients.concat() + &assignments.collect::<String>();
         let (entities, problems) = files::read_text(Path::new("a.toml"), &text);
         assert!(problems.is_empty(), "{problems:?}");
         Arc::new(Snapshot::compile(&entities, version).unwrap())

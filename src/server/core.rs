@@ -22,6 +22,7 @@ use super::{
     write_behind::WriteBehind,
 };
 use crate::{
+    audit::Writer,
     downstream::RestCaller,
     http::{self, BodyLength},
     identity::Caller,
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) rest: RestCaller,
     execution_ids: RefCell<ExecutionIds>,
     pub(crate) write_behind: WriteBehind,
+    /// This core's end of the audit log.
+    pub(crate) audit: Writer,
     calls: RefCell<HashMap<u64, Rc<Notify>>>,
     next_call: Cell<u64>,
     call_over: Notify,
@@ -89,6 +92,7 @@ impl Core {
             rest,
             execution_ids: RefCell::new(ExecutionIds::new(u64::from_le_bytes(seed))),
             write_behind,
+            audit: shared.audit.writer(usize::from(index)),
             calls: RefCell::default(),
             next_call: Cell::new(0),
             call_over: Notify::new(),

@@ -9,12 +9,17 @@ use super::{
     invoke::{self, Begun, Ended, Ending, Refused, ToolRequest},
     note,
     refusal::Refusal,
+    remainder,
     running::{Answered, Job, Outcome, Registration, Running, Single},
-    trail::{CallType, Origin, Trail},
+    trail::{Origin, Trail, call_type_of},
 };
 use crate::{
+    audit,
     governance::{Class, Level, Limited},
-    mcp::{self, DispatchContext, Initialization, Invocation, Revision, Step, ToolOutcome},
+    json::Kind,
+    mcp::{
+        self, DispatchContext, Initialization, Invocation, Revision, Step, Supplement, ToolOutcome,
+    },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
     sessions::Session,
     telemetry::{MethodLabel, OutcomeLabel},
@@ -42,7 +47,8 @@ pub(crate) enum Work {
 }
 
 /// Opens a session for an `initialize`, where the transport has sessions to open.
-pub(crate) type OpenSession<'a> = &'a mut dyn FnMut(&Initialization<'_>) -> Result<(), Refusal>;
+pub(crate) type OpenSession<'a> =
+    &'a mut dyn FnMut(&Initialization<'_>) -> Result<Arc<Session>, Refusal>;
 
 /// Takes a message that came alone from its class of limits, before anything else is done about
 /// it. The messages of a batch are taken one by one as they are begun.
@@ -79,8 +85,11 @@ pub(crate) fn note_refused(origin: &Origin<'_>, incoming: &Incoming<'_>, refusal
 
 fn note_refused_one(origin: &Origin<'_>, message: &Message<'_>, refusal: &Refusal) {
     let Message::Request { method, .. } = message else { return };
-    if let Some(call_type) = CallType::of(mcp::Method::of(method)) {
-        Trail::begin(origin, call_type).refuse(refusal.reason());
+    let method = mcp::Method::of(method);
+    if let Some(call_type) = call_type_of(method)
+        && let Ok(trail) = Trail::begin(origin, call_type, method.name())
+    {
+        trail.refuse(refusal.reason());
     }
 }
 
@@ -165,7 +174,7 @@ fn entry_of(
         refusal
     });
     match charged.and_then(|()| request(asking, id, message, open_session)) {
-        Err(refusal @ Refusal::Limited(_)) => {
+        Err(refusal @ (Refusal::Limited(_) | Refusal::AuditUnavailable)) => {
             Ok(Entry::Done(Reply::new(id.to_owned_id(), Err(refusal.error()))))
         }
         other => other,
@@ -256,17 +265,21 @@ fn request(
 ) -> Result<Entry, Refusal> {
     let started = Instant::now();
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
-    let trail = CallType::of(method).map(|call_type| {
-        let mut trail = Trail::begin(&asking.origin, call_type);
+    let begin = |call_type| Trail::begin(&asking.origin, call_type, method.name());
+    let mut trail = call_type_of(method).map(begin).transpose()?;
+    if let Some(trail) = &mut trail {
         trail.request_bytes = message.params().map_or(0, |params| params.text().len());
-        trail
-    });
-    let body = match (mcp::dispatch(&context(asking), message), trail) {
-        (Step::Invoke(invocation), Some(trail)) => {
-            return invoke(asking, id.to_owned_id(), &invocation, trail);
-        }
-        (Step::Initialize(initialization), trail) => match open_session(&initialization) {
-            Ok(()) => Ok((initialization.result, trail)),
+    }
+    let body = match mcp::dispatch(&context(asking), message) {
+        Step::Reply(body) => Ok(body),
+        Step::Error(error) => Err(error),
+        Step::Initialize(initialization) => match open_session(&initialization) {
+            Ok(session) => {
+                if let Some(trail) = &mut trail {
+                    trail.opened(&session);
+                }
+                Ok(initialization.result)
+            }
             Err(refusal) => {
                 if let Some(trail) = trail {
                     trail.refuse(refusal.reason());
@@ -274,32 +287,54 @@ fn request(
                 return Err(refusal);
             }
         },
-        (Step::Reply(body), trail) => Ok((body, trail)),
-        (Step::Error(error), trail) => Err((error, trail)),
-        (Step::ReadKept { uri }, trail) => Err((mcp::unknown_resource(&uri), trail)),
-        // None of them comes of a request.
-        (Step::Accepted | Step::Cancel(_) | Step::Invoke(_), trail) => {
-            Err((RpcError::internal(), trail))
-        }
+        Step::Invoke(invocation) => match trail {
+            Some(trail) => return invoke(asking, id.to_owned_id(), &invocation, trail),
+            None => Err(RpcError::internal()),
+        },
+        Step::ReadKept(uri) => remainder::read(&asking.origin, &uri),
+        // Neither comes of a request.
+        Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
     };
     let label = if body.is_ok() { OutcomeLabel::Ok } else { OutcomeLabel::Error };
     let elapsed = started.elapsed();
     asking.origin.core.metrics.request(MethodLabel::of(method.name()), label, elapsed);
-    let (body, trail) = match body {
-        Ok((body, trail)) => (Ok(body), trail),
-        Err((error, trail)) => {
-            let trail = trail.map(|mut trail| {
-                trail.decided(false, reason_of(&error));
-                trail
-            });
-            (Err(error), trail)
-        }
-    };
     let reply = Reply::new(id.to_owned_id(), body);
-    if let Some(trail) = trail {
-        trail.close(reply.len());
+    if let Some(mut trail) = trail {
+        let outcome = match &reply.body {
+            Ok(body) => {
+                if method == mcp::Method::ToolsList {
+                    trail.keep_listed(body);
+                }
+                audit::Outcome::Ok
+            }
+            Err(error) => {
+                trail.asked = subject(method, message);
+                trail.denied(reason_of(error));
+                audit::Outcome::Error
+            }
+        };
+        trail.close(outcome, reply.len());
     }
     Ok(Entry::Done(reply))
+}
+
+/// Most of a name that a client made up is not worth keeping.
+const SUBJECT_BYTES_MAX: usize = 256;
+
+/// What a request asks for by name, where that is no tool.
+fn subject(method: mcp::Method, message: &Message<'_>) -> Option<Box<str>> {
+    let key = match method {
+        mcp::Method::ResourcesRead => "uri",
+        mcp::Method::PromptsGet | mcp::Method::ToolsCall => "name",
+        _ => return None,
+    };
+    let params = message.params().filter(|params| params.kind() == Kind::Object)?;
+    let name = params.get(key)?.as_str()?;
+    Some(shortened(&name))
+}
+
+fn shortened(name: &str) -> Box<str> {
+    name[..name.floor_char_boundary(SUBJECT_BYTES_MAX)].into()
 }
 
 /// The reason of a request that was answered with this error, as records name it.
@@ -331,7 +366,7 @@ fn invoke(
         Begun::Ended(Ended { ending: Ending::Limited(limited), trail, .. })
             if limited.level != Level::Tool =>
         {
-            trail.close(0);
+            trail.close(audit::Outcome::Error, 0);
             return Err(Refusal::Limited(limited));
         }
         Begun::Ended(ended) => {
@@ -353,26 +388,26 @@ fn invoke(
 }
 
 /// A call's ending as the client's revision has it.
-fn answered(ended: Ended, revision: Revision, id: OwnedId) -> Answered {
-    ended.count();
-    let Ended { ending, note, trail } = ended;
+fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
+    let outcome = ended.settle();
+    let Ended { ending, supplement, trail, .. } = ended;
     let body = match ending {
-        Ending::Ran(outcome) => mcp::tool_result(&outcome, note.as_deref(), revision),
+        Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision),
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
         Ending::Limited(limited) => failure(limited.text(), revision),
-        Ending::Refused(Refused::Unknown(name)) => Err(mcp::unknown_tool(&name)),
-        Ending::Refused(refused) => failure(refused.text(), revision),
+        Ending::Refused(Refused::Unknown) => Err(mcp::unknown_tool(trail.asked())),
+        Ending::Refused(refused) => failure(refused.text(&trail), revision),
         Ending::Cancelled => {
             drop(trail);
             return Answered::Cancelled(id);
         }
     };
     let reply = Reply::new(id, body);
-    trail.close(reply.len());
+    trail.close(outcome, reply.len());
     Answered::Reply(reply)
 }
 
 fn failure(text: String, revision: Revision) -> Result<ResultBody, RpcError> {
-    mcp::tool_result(&ToolOutcome::Failure { text }, None, revision)
+    mcp::tool_result(&ToolOutcome::Failure { text }, &Supplement::NONE, revision)
 }

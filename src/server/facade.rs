@@ -24,14 +24,16 @@ use super::{
     respond::{self, Echo},
     route::Resource,
     running::{Job, Plain, Running},
-    trail::{CallType, Channel, Trail},
+    trail::Trail,
 };
 use crate::{
+    audit::{CallType, Outcome, Transport},
     catalog::ToolShape,
-    governance::Class,
+    governance::{Class, Reason},
     http::{Known, Method},
     json::{self, Kind, Raw},
-    mcp::{self, Revision, ToolOutcome},
+    mcp::{self, Revision, Supplement, ToolOutcome},
+    rpc::ResultBody,
     telemetry::ExecutionId,
 };
 
@@ -62,9 +64,13 @@ pub(crate) fn methods_of(resource: &Resource<'_>) -> &'static str {
 }
 
 /// A request's trail, once the limits let it in.
-fn begin(admission: &Admission<'_>, call_type: CallType) -> Result<Trail, Refusal> {
-    let origin = admission.origin(Channel::Rest, None);
-    let mut trail = Trail::begin(&origin, call_type);
+fn begin(
+    admission: &Admission<'_>,
+    call_type: CallType,
+    method: &'static str,
+) -> Result<Trail, Refusal> {
+    let origin = admission.origin(Transport::Rest, None);
+    let mut trail = Trail::begin(&origin, call_type, method)?;
     trail.request_bytes = admission.request.body().len();
     match origin.take(Class::Requests) {
         Ok(()) => Ok(trail),
@@ -76,33 +82,34 @@ fn begin(admission: &Admission<'_>, call_type: CallType) -> Result<Trail, Refusa
 }
 
 fn tools(admission: Admission<'_>) -> Result<Answer, Refusal> {
-    let trail = begin(&admission, CallType::ToolDiscovery)?;
+    let mut trail = begin(&admission, CallType::ToolDiscovery, "GET /tools")?;
     let Admission { core, view, echo, out, .. } = admission;
     let list = view.tools_list(SHAPE);
     respond::body(core, out, echo, 200, "application/json", list);
-    trail.close(list.len());
+    trail.keep_listed(&ResultBody::Shared(list.clone()));
+    trail.close(Outcome::Ok, list.len());
     Ok(written(echo))
 }
 
 fn tool(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
-    let mut trail = begin(&admission, CallType::SchemaDiscovery)?;
+    let mut trail = begin(&admission, CallType::SchemaDiscovery, "GET /tools/{tool}")?;
     let Admission { core, view, echo, out, .. } = admission;
     let Some(tool) = view.tool(name) else {
-        trail.decided(false, "unknown_tool");
-        let ended =
-            Ended { ending: Ending::Refused(Refused::Unknown(name.into())), note: None, trail };
+        trail.denied(Reason::UnknownTool.as_str());
+        trail.asked = Some(invoke::shortened(name));
+        let ended = Ended::plainly(Ending::Refused(Refused::Unknown), trail);
         respond::plain(core, out, echo, &shaped(ended));
         return Ok(written(echo));
     };
     trail.tool = Some(tool.clone());
     let entry = mcp::described(tool);
     respond::body(core, out, echo, 200, "application/json", &entry);
-    trail.close(entry.len());
+    trail.close(Outcome::Ok, entry.len());
     Ok(written(echo))
 }
 
 async fn description(admission: Admission<'_>) -> Result<Answer, Refusal> {
-    let trail = begin(&admission, CallType::ToolDiscovery)?;
+    let trail = begin(&admission, CallType::ToolDiscovery, "GET /openapi.json")?;
     let Admission { core, view, echo, out, .. } = admission;
     let text = if let Some(text) = core.shared.descriptions.find(&view) {
         text
@@ -113,15 +120,19 @@ async fn description(admission: Admission<'_>) -> Result<Answer, Refusal> {
             let text = openapi::describe(&view, base.trim_end_matches('/'));
             shared.descriptions.keep(&view, text)
         });
-        made.await.map_err(|_| Refusal::Busy)?
+        let Ok(text) = made.await else {
+            trail.refuse(Refusal::Busy.reason());
+            return Err(Refusal::Busy);
+        };
+        text
     };
     respond::body(core, out, echo, 200, "application/json", &text);
-    trail.close(text.len());
+    trail.close(Outcome::Ok, text.len());
     Ok(written(echo))
 }
 
 fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
-    let trail = begin(&admission, CallType::RestInvocation)?;
+    let trail = begin(&admission, CallType::RestInvocation, "POST /tools/{tool}")?;
     if let Err(refusal) = guard::check_content_type(admission.request) {
         trail.refuse(refusal.reason());
         return Err(refusal);
@@ -134,21 +145,17 @@ fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
         }
         Err(text) => {
             let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
-            Begun::Ended(Ended { ending, note: None, trail })
+            Begun::Ended(Ended::plainly(ending, trail))
         }
     };
     match begun {
         Begun::Ended(ended) => {
-            ended.count();
             respond::plain(core, out, echo, &shaped(ended));
             Ok(written(echo))
         }
         Begun::Running(call) => {
-            let running: Pin<Box<dyn Future<Output = Plain>>> = Box::pin(async move {
-                let ended = call.run(None).await;
-                ended.count();
-                shaped(ended)
-            });
+            let running: Pin<Box<dyn Future<Output = Plain>>> =
+                Box::pin(async move { shaped(call.run(None).await) });
             let running = Running::Plain(running);
             let job = Job { running, progress_token: None, note: Vec::new() };
             let answering = Answering {
@@ -183,8 +190,9 @@ fn arguments(body: &[u8]) -> Result<Option<Raw<'_>>, String> {
 }
 
 /// A call's ending as plain HTTP has it.
-fn shaped(ended: Ended) -> Plain {
-    let Ended { ending, note, trail } = ended;
+fn shaped(mut ended: Ended) -> Plain {
+    let settled = ended.settle();
+    let Ended { ending, supplement, trail, .. } = ended;
     let downstream = trail.downstream.and_then(|(status, _)| status);
     let (status, word) = invoke::status_of(&ending, downstream);
     let mut retry_after_seconds = (status == 503).then_some(1);
@@ -195,11 +203,11 @@ fn shaped(ended: Ended) -> Plain {
             ToolOutcome::Failure { text: limited.text() }
         }
         Ending::Failed(error) => ToolOutcome::Failure { text: error.to_string() },
-        Ending::Refused(refused) => ToolOutcome::Failure { text: refused.text() },
+        Ending::Refused(refused) => ToolOutcome::Failure { text: refused.text(&trail) },
         Ending::Cancelled => ToolOutcome::Failure { text: "The call was cancelled.".to_owned() },
     };
-    let body = body(Some(trail.execution_id), word, downstream, &outcome, note.as_deref());
-    trail.close(body.len());
+    let body = body(Some(trail.execution_id), word, downstream, &outcome, &supplement);
+    trail.close(settled, body.len());
     Plain { status, retry_after_seconds, body }
 }
 
@@ -210,11 +218,11 @@ fn body(
     word: &str,
     downstream: Option<u16>,
     outcome: &ToolOutcome,
-    note: Option<&str>,
+    supplement: &Supplement,
 ) -> Vec<u8> {
     // Of this revision every outcome is a result.
     let result =
-        mcp::tool_result(outcome, note, Revision::NEWEST).unwrap_or(crate::rpc::ResultBody::EMPTY);
+        mcp::tool_result(outcome, supplement, Revision::NEWEST).unwrap_or(ResultBody::EMPTY);
     let result = result.as_bytes();
     let mut body = Vec::with_capacity(result.len() + 128);
     body.push(b'{');
@@ -238,7 +246,7 @@ fn body(
 /// The body of a refusal, in the form of every answer of the facade.
 pub(crate) fn refusal(refusal: &Refusal) -> Vec<u8> {
     let text = refusal.error().message.into_owned();
-    body(None, refusal.reason(), None, &ToolOutcome::Failure { text }, None)
+    body(None, refusal.reason(), None, &ToolOutcome::Failure { text }, &Supplement::NONE)
 }
 
 /// Writes a refusal of a request to the facade.
@@ -265,8 +273,14 @@ mod tests {
     fn answers_are_results_with_a_word_in_front() {
         let outcome =
             ToolOutcome::Success { structured_json: Some(b"{\"n\":1.50}".to_vec()), text: None };
-        let text = String::from_utf8(body(Some(ExecutionId::NIL), "ok", Some(200), &outcome, None))
-            .unwrap();
+        let text = String::from_utf8(body(
+            Some(ExecutionId::NIL),
+            "ok",
+            Some(200),
+            &outcome,
+            &Supplement::NONE,
+        ))
+        .unwrap();
         assert_eq!(
             text,
             "{\"executionId\":\"00000000-0000-0000-0000-000000000000\",\"status\":\"ok\",\

@@ -3,8 +3,14 @@
 
 use std::{rc::Rc, time::Duration};
 
-use super::{announce, core::Core, session};
+use super::{
+    announce,
+    core::Core,
+    session,
+    trail::{self, SessionEnd},
+};
 use crate::{
+    audit::Transport,
     rt,
     sessions::{SessionRecord, SessionTable, Swept},
     store::Tree,
@@ -34,6 +40,7 @@ pub(crate) async fn run(core: Rc<Core>) {
         sweep_sessions(&core, tick % SWEEP_TICKS);
         if core.index == 0 {
             announce::gather(&core);
+            core.shared.kept.expire(core.clock.now_ms());
             core.shared.limiter.sweep(core.shared.now_ns());
         }
         if tick % LISTENER_TICKS == 0 {
@@ -71,7 +78,7 @@ fn sweep_sessions(core: &Rc<Core>, part: usize) {
         }
     }
     for session in swept.expired {
-        session::release(core, &session);
+        session::expired(core, &session);
     }
     for (key, row) in swept.rows {
         core.write_behind.put_session(key, &row);
@@ -112,6 +119,13 @@ pub(crate) async fn sweep_stored(core: Rc<Core>) {
             };
             if core.shared.sessions.expire_stored(key, &record, now_ms) {
                 core.metrics.sessions_ended.increment();
+                let end = SessionEnd {
+                    method: "session/expire",
+                    transport: Transport::StreamableHttp,
+                    revision: record.revision(),
+                    external_id: None,
+                };
+                trail::session_ended(&core, key, &record, &end);
                 core.write_behind.remove_session(key);
             }
         }

@@ -11,17 +11,20 @@
 
 use std::sync::Arc;
 
-use super::{
-    running::Registration,
-    trail::{CallType, Trail},
-};
+use super::{remainder, running::Registration, trail::Trail};
 use crate::{
-    catalog::{BuiltinTool, Deprecated, DiscoveryMode, HelperTool, ToolKind, View, ViewTool},
+    audit::{CallType, Outcome},
+    catalog::{
+        BuiltinTool, Deprecated, DiscoveryMode, MetaTool, SideEffect, ToolKind, View, ViewTool,
+    },
     downstream::{self, Blame, CallEnvironment, CallError, Called},
     governance::{self, Decision, Level, Limited, Reason},
-    json::Raw,
-    mapping::{self, Discovery, OutgoingRequest, SCHEMA_DISCOVERY},
-    mcp::{self, HelperCall, ToolOutcome},
+    json::{OwnedRaw, Raw},
+    mapping::{
+        self, Arguments, Discovery, InvalidArguments, OutgoingRequest, RequestPlan,
+        SCHEMA_DISCOVERY,
+    },
+    mcp::{self, MetaToolCall, Supplement, ToolOutcome},
     rt::{self, Either},
     telemetry::{MethodLabel, OutcomeLabel, TraceParent},
 };
@@ -54,8 +57,8 @@ pub(crate) enum Ending {
 /// Why a call was not run.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// This client application has no tool of this name, or none that it is shown.
-    Unknown(Box<str>),
+    /// This client application has no such tool, or none that it is shown.
+    Unknown,
     /// The tool went longer ago than it stays callable.
     Gone,
     /// A policy does not allow the call.
@@ -66,16 +69,16 @@ impl Refused {
     /// The reason, for records and metrics.
     pub(crate) fn reason(&self) -> Reason {
         match self {
-            Self::Unknown(_) => Reason::UnknownTool,
+            Self::Unknown => Reason::UnknownTool,
             Self::Gone => Reason::ToolGone,
             Self::Denied(decision) => decision.reason,
         }
     }
 
     /// What the model reads.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self, trail: &Trail) -> String {
         match self {
-            Self::Unknown(name) => mcp::unknown_tool(name).message.into_owned(),
+            Self::Unknown => mcp::unknown_tool(trail.asked()).message.into_owned(),
             Self::Gone => self.reason().text().to_owned(),
             Self::Denied(decision) => decision.text(),
         }
@@ -85,8 +88,10 @@ impl Refused {
 /// A call that is over. Its trail is closed by whoever writes the answer.
 pub(crate) struct Ended {
     pub(crate) ending: Ending,
-    /// For the model, besides the result: its tool goes, and what takes its place.
-    pub(crate) note: Option<Box<str>>,
+    /// What the result says of itself: its tool goes, it was cut.
+    pub(crate) supplement: Supplement,
+    /// The result is a part of an earlier one, in a form of its own.
+    pub(crate) is_part: bool,
     pub(crate) trail: Trail,
 }
 
@@ -100,7 +105,7 @@ pub(crate) enum Begun {
 /// A call with all it needs.
 pub(crate) struct ToolCall {
     trail: Trail,
-    note: Option<Box<str>>,
+    supplement: Supplement,
     work: Work,
     trace: Option<TraceParent>,
 }
@@ -114,54 +119,65 @@ enum Work {
     Search { query: Box<str>, limit: usize },
 }
 
+/// What a call wants of its tool, its arguments judged.
+enum Intent<'a> {
+    /// A request to the API.
+    Request(&'a RequestPlan, Arguments<'a>),
+    /// One of the appliance's own tools.
+    Builtin(BuiltinTool),
+    /// The rest of an earlier result.
+    Part(String),
+    /// Nothing that can be done.
+    Invalid(InvalidArguments),
+}
+
 /// Takes a call as far as it goes at once.
 pub(crate) fn begin(trail: Trail, request: &ToolRequest<'_>) -> Begun {
-    match trail.view.helper(request.name) {
+    match trail.view.meta_tool(request.name) {
         None => begin_tool(trail, request),
-        Some(helper) => begin_helper(trail, helper, request),
+        Some(meta_tool) => begin_meta_tool(trail, meta_tool, request),
     }
 }
 
-fn ended(ending: Ending, note: Option<Box<str>>, trail: Trail) -> Begun {
-    Begun::Ended(Ended { ending, note, trail })
-}
-
-/// A call of one of the runtime's own helpers. Telling of tools is allowed to whoever sees them;
-/// calling one goes the way of every call.
-fn begin_helper(mut trail: Trail, helper: HelperTool, request: &ToolRequest<'_>) -> Begun {
-    let asked = match HelperCall::read(helper, request.arguments) {
+/// A call of one of the runtime's own tools about tools. To be told of tools is allowed to whoever
+/// sees them; a call of one goes the way of every call.
+fn begin_meta_tool(mut trail: Trail, meta_tool: MetaTool, request: &ToolRequest<'_>) -> Begun {
+    let ended = |ending, trail| Begun::Ended(Ended::plainly(ending, trail));
+    let asked = match MetaToolCall::read(meta_tool, request.arguments) {
         Ok(asked) => asked,
-        Err(outcome) => return ended(Ending::Ran(outcome), None, trail),
+        Err(outcome) => return ended(Ending::Ran(outcome), trail),
     };
-    let (name, tell): (_, fn(&ViewTool) -> Vec<u8>) = match asked {
-        HelperCall::Call { name, arguments } => {
-            return begin_tool(trail, &ToolRequest { name: &name, arguments, ..*request });
+    let (name, tell): (_, fn(&ViewTool) -> Vec<u8>) = match &asked {
+        MetaToolCall::Call { name, arguments } => {
+            let arguments = arguments.as_ref().map(OwnedRaw::as_raw);
+            return begin_tool(trail, &ToolRequest { name, arguments, ..*request });
         }
-        HelperCall::Search { query, limit } => {
+        MetaToolCall::Search { query, limit } => {
             trail.call_type = CallType::ToolDiscovery;
-            let work = Work::Search { query: query.into(), limit };
-            return Begun::Running(ToolCall { trail, note: None, work, trace: None });
+            let work = Work::Search { query: (&**query).into(), limit: *limit };
+            let supplement = Supplement::NONE;
+            return Begun::Running(ToolCall { trail, supplement, work, trace: None });
         }
-        HelperCall::Schema(name) => (name, mcp::schemas),
-        HelperCall::Description(name) => (name, mcp::described),
+        MetaToolCall::Schema(name) => (name, mcp::schemas),
+        MetaToolCall::Description(name) => (name, mcp::described),
     };
     trail.call_type = CallType::SchemaDiscovery;
-    let Some(tool) = trail.view.tool(&name).cloned() else {
-        let refused = Refused::Unknown(name.into());
-        trail.decided(false, refused.reason().as_str());
-        return ended(Ending::Refused(refused), None, trail);
+    let Some(tool) = trail.view.tool(name).cloned() else {
+        trail.asked = Some(shortened(name));
+        trail.denied(Refused::Unknown.reason().as_str());
+        return ended(Ending::Refused(Refused::Unknown), trail);
     };
     let structured_json = Some(tell(&tool));
     trail.tool = Some(tool);
-    ended(Ending::Ran(ToolOutcome::Success { structured_json, text: None }), None, trail)
+    ended(Ending::Ran(ToolOutcome::Success { structured_json, text: None }), trail)
 }
 
 fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
-    let Found { tool, note } = match find(&mut trail, request.name) {
+    let Found { tool, mut supplement } = match find(&mut trail, request.name) {
         Ok(found) => found,
         Err(refused) => {
-            trail.decided(false, refused.reason().as_str());
-            return ended(Ending::Refused(refused), None, trail);
+            trail.denied(refused.reason().as_str());
+            return Begun::Ended(Ended::plainly(Ending::Refused(refused), trail));
         }
     };
     trail.tool = Some(tool.clone());
@@ -174,69 +190,102 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         Discovery::Removed(arguments) => Some(arguments),
         Discovery::Alone => {
             let outcome = ToolOutcome::InvalidArguments { text: discover_first(&tool) };
-            return ended(Ending::Ran(outcome), note, trail);
+            return Begun::Ended(Ended::plainly(Ending::Ran(outcome), trail));
         }
     };
     let arguments = stripped.as_ref().map_or(request.arguments, |stripped| Some(stripped.as_raw()));
-    // What a call does to the world may depend on its arguments.
-    let (judged, side_effect) = match &tool.kind {
-        ToolKind::Builtin(_) => (Ok(None), tool.side_effect),
+    let (intent, side_effect) = intend(&mut trail, &tool, arguments);
+    trail.side_effect = Some(side_effect);
+    if let Err(ending) = allow(&mut trail, &tool, &intent, side_effect) {
+        return Begun::Ended(Ended::plainly(ending, trail));
+    }
+    let mut is_part = false;
+    let trace = request.trace.and_then(TraceParent::parse);
+    let outcome = match intent {
+        Intent::Request(plan, arguments) => {
+            let request = plan.build(&arguments);
+            let work = Work::Rest { tool: Arc::clone(&tool), request };
+            return Begun::Running(ToolCall { trail, supplement, work, trace });
+        }
+        // Whoever has many sessions: they are not looked through on a core.
+        Intent::Builtin(builtin @ BuiltinTool::ListSessions) => {
+            let work = Work::Worker(builtin);
+            return Begun::Running(ToolCall { trail, supplement, work, trace: None });
+        }
+        Intent::Builtin(builtin) => {
+            downstream::run_builtin(builtin, &*trail.core.shared, &trail.view)
+        }
+        Intent::Part(handle) => {
+            is_part = true;
+            remainder::next(&trail, &tool, &handle, &mut supplement)
+        }
+        Intent::Invalid(invalid) => ToolOutcome::InvalidArguments { text: invalid.to_string() },
+    };
+    Begun::Ended(Ended { ending: Ending::Ran(outcome), supplement, is_part, trail })
+}
+
+/// Judges the arguments. What a call does to the world may depend on them.
+fn intend<'a>(
+    trail: &mut Trail,
+    tool: &'a ViewTool,
+    arguments: Option<Raw<'a>>,
+) -> (Intent<'a>, SideEffect) {
+    if let Some(handle) = remainder::asked_for(tool, arguments) {
+        // It is there already.
+        return (Intent::Part(handle), SideEffect::Read);
+    }
+    match &tool.kind {
+        ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
         ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
             Ok(arguments) => {
+                trail.keep_arguments(arguments.raw());
                 trail.repairs = arguments.repairs().count;
                 let side_effect = tool.side_effect_of(&arguments);
-                (Ok(Some((plan, arguments))), side_effect)
+                (Intent::Request(plan, arguments), side_effect)
             }
-            Err(invalid) => (Err(invalid), tool.side_effect),
+            Err(invalid) => {
+                trail.keep_arguments(arguments);
+                (Intent::Invalid(invalid), tool.side_effect)
+            }
         },
-    };
-    trail.side_effect = Some(side_effect);
+    }
+}
+
+/// Policy, then limits. What is not run for its own faults costs nothing but its message.
+fn allow(
+    trail: &mut Trail,
+    tool: &ViewTool,
+    intent: &Intent<'_>,
+    side_effect: SideEffect,
+) -> Result<(), Ending> {
     let decision = governance::decide(&tool.permission, trail.trust, side_effect, trail.at_ms);
     trail.observed = decision.observed.map(Reason::observed_str);
     if !decision.is_allowed {
-        trail.decided(false, decision.code());
-        return ended(Ending::Refused(Refused::Denied(Box::new(decision))), None, trail);
+        trail.denied(decision.code());
+        return Err(Ending::Refused(Refused::Denied(Box::new(decision))));
     }
-    let judged = match judged {
-        Ok(judged) => judged,
-        Err(invalid) => {
-            let outcome = ToolOutcome::InvalidArguments { text: invalid.to_string() };
-            return ended(Ending::Ran(outcome), note, trail);
-        }
-    };
+    if matches!(intent, Intent::Invalid(_)) {
+        return Ok(());
+    }
     let now_ns = trail.core.shared.ns_at(trail.started);
-    if let Err(limited) = trail.limits.take_call(&tool, side_effect, now_ns) {
-        trail.decided(false, limited.reason().as_str());
-        return ended(Ending::Limited(limited), None, trail);
-    }
-    let work = match (&tool.kind, judged) {
-        (_, Some((plan, arguments))) => {
-            Work::Rest { request: plan.build(&arguments), tool: Arc::clone(&tool) }
-        }
-        // Whoever has many sessions: they are not looked through on a core.
-        (ToolKind::Builtin(builtin @ BuiltinTool::ListSessions), None) => Work::Worker(*builtin),
-        (ToolKind::Builtin(builtin), None) => {
-            let outcome = downstream::run_builtin(*builtin, &*trail.core.shared, &trail.view);
-            return ended(Ending::Ran(outcome), note, trail);
-        }
-        // Its arguments were judged.
-        (ToolKind::Rest { .. }, None) => {
-            return ended(Ending::Failed(CallError::NotRest), None, trail);
-        }
-    };
-    let trace = request.trace.and_then(TraceParent::parse);
-    Begun::Running(ToolCall { trail, note, work, trace })
+    trail.limits.take_call(tool, side_effect, now_ns).map_err(|limited| {
+        trail.denied(limited.reason().as_str());
+        Ending::Limited(limited)
+    })
 }
+
+/// Most of a name nobody has that is worth keeping.
+const ASKED_BYTES_MAX: usize = 256;
 
 struct Found {
     tool: Arc<ViewTool>,
-    note: Option<Box<str>>,
+    supplement: Supplement,
 }
 
 /// The tool a client means by a name: one that is listed, or one that was not long ago.
 fn find(trail: &mut Trail, name: &str) -> Result<Found, Refused> {
     if let Some(tool) = trail.view.tool(name) {
-        return Ok(Found { tool: tool.clone(), note: None });
+        return Ok(Found { tool: tool.clone(), supplement: Supplement::NONE });
     }
     match trail.view.deprecated(name, trail.at_ms) {
         Some(Deprecated::Callable { tool, now_called, .. }) => {
@@ -246,24 +295,34 @@ fn find(trail: &mut Trail, name: &str) -> Result<Found, Refused> {
                 }
                 None => "Note: this tool is being removed. List the tools again.".to_owned(),
             };
-            Ok(Found { tool, note: Some(note.into()) })
+            let supplement = Supplement { notes: vec![note.into()], meta: None };
+            Ok(Found { tool, supplement })
         }
-        Some(Deprecated::Gone) => Err(Refused::Gone),
+        Some(Deprecated::Gone) => {
+            trail.asked = Some(shortened(name));
+            Err(Refused::Gone)
+        }
         None => {
             // Whether it is hidden is for the record only.
             trail.tool = trail.view.hidden(name).cloned();
-            Err(Refused::Unknown(name.into()))
+            trail.asked = Some(shortened(name));
+            Err(Refused::Unknown)
         }
     }
+}
+
+/// A client's own text, as much of it as is worth keeping.
+pub(crate) fn shortened(name: &str) -> Box<str> {
+    name[..name.floor_char_boundary(ASKED_BYTES_MAX)].into()
 }
 
 /// For a model that has yet to look at the schema.
 #[cold]
 fn discover_first(tool: &ViewTool) -> String {
-    let (helper, name) = (HelperTool::DiscoverToolSchema.name(), &tool.name);
+    let (meta_tool, name) = (MetaTool::DiscoverToolSchema.name(), &tool.name);
     format!(
         "`{SCHEMA_DISCOVERY}` is no argument of this tool: it stands for a schema the list does \
-         not show. Call `{helper}` with {{\"tool_id\":\"{name}\"}} first, then call this tool \
+         not show. Call `{meta_tool}` with {{\"tool_id\":\"{name}\"}} first, then call this tool \
          with the arguments its schema has."
     )
 }
@@ -281,7 +340,8 @@ impl ToolCall {
                 Either::Right(()) => Ending::Cancelled,
             },
         };
-        Ended { ending, note: self.note, trail: self.trail }
+        let Self { supplement, trail, .. } = self;
+        Ended { ending, supplement, is_part: false, trail }
     }
 
     /// The call is not run after all.
@@ -300,11 +360,17 @@ impl ToolCall {
                 let call = self.trail.core.rest.run(&tool.tool, request, &environment);
                 let Called { result, status, elapsed } = call.await;
                 self.trail.downstream = Some((status, elapsed));
-                match result {
-                    Ok(outcome) if tool.has_output_schema => Ending::Ran(outcome.structured()),
-                    Ok(outcome) => Ending::Ran(outcome),
-                    Err(error) => Ending::Failed(error),
-                }
+                let outcome = match result {
+                    Ok(outcome) if tool.has_output_schema => outcome.structured(),
+                    Ok(outcome) => outcome,
+                    Err(error) => return Ending::Failed(error),
+                };
+                Ending::Ran(if tool.budget.is_unlimited() {
+                    outcome
+                } else {
+                    remainder::within_budget(&mut self.trail, tool, outcome, &mut self.supplement)
+                        .await
+                })
             }
             Work::Worker(tool) => {
                 let (shared, tool) = (self.trail.core.shared.clone(), *tool);
@@ -332,18 +398,33 @@ impl ToolCall {
 }
 
 impl Ended {
-    /// Counts the call.
-    pub(crate) fn count(&self) {
-        let label = match &self.ending {
-            Ending::Ran(ToolOutcome::Success { .. }) => OutcomeLabel::Ok,
-            Ending::Ran(_) | Ending::Failed(_) => OutcomeLabel::ToolError,
-            Ending::Limited(limited) if limited.level == Level::Tool => OutcomeLabel::ToolError,
-            Ending::Refused(Refused::Gone | Refused::Denied(_)) => OutcomeLabel::ToolError,
-            Ending::Refused(Refused::Unknown(_)) | Ending::Limited(_) => OutcomeLabel::Error,
-            Ending::Cancelled => OutcomeLabel::Cancelled,
+    /// With nothing to say but how it ended.
+    pub(crate) fn plainly(ending: Ending, trail: Trail) -> Self {
+        Self { ending, supplement: Supplement::NONE, is_part: false, trail }
+    }
+
+    /// Counts the call and keeps what its tool wants kept of it; what came of it, for the record.
+    pub(crate) fn settle(&mut self) -> Outcome {
+        // In a part, fields that must not be kept cannot be found.
+        if let Ending::Ran(outcome) = &self.ending
+            && !self.is_part
+        {
+            self.trail.keep_result(outcome);
+        }
+        let (label, outcome) = match &self.ending {
+            Ending::Ran(ToolOutcome::Success { .. }) => (OutcomeLabel::Ok, Outcome::Ok),
+            Ending::Limited(limited) if limited.level != Level::Tool => {
+                (OutcomeLabel::Error, Outcome::Error)
+            }
+            Ending::Refused(Refused::Unknown) => (OutcomeLabel::Error, Outcome::Error),
+            Ending::Ran(_) | Ending::Failed(_) | Ending::Limited(_) | Ending::Refused(_) => {
+                (OutcomeLabel::ToolError, Outcome::ToolError)
+            }
+            Ending::Cancelled => (OutcomeLabel::Cancelled, Outcome::Cancelled),
         };
         let (metrics, elapsed) = (&self.trail.core.metrics, self.trail.started.elapsed());
         metrics.request(MethodLabel::ToolsCall, label, elapsed);
+        outcome
     }
 }
 
@@ -357,8 +438,9 @@ pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'sta
             // The API knows what it was asked and does not accept it: the arguments are the
             // caller's. What it says of credentials and pace is between the API and this server.
             Some(status) if is_the_callers(status) => (422, "refused_by_api"),
+            // The API did its part, or was not asked.
+            Some(200..=299) | None => (503, "busy"),
             Some(_) => (502, "api_failed"),
-            None => (503, "busy"),
         },
         Ending::Failed(CallError::TimedOut { .. }) => (504, "api_timed_out"),
         Ending::Failed(CallError::Overloaded) => (503, "busy"),
@@ -388,8 +470,7 @@ mod tests {
         }
         let invalid = Ending::Ran(ToolOutcome::InvalidArguments { text: String::new() });
         assert_eq!(status_of(&invalid, None).0, 400);
-        let unknown = Ending::Refused(Refused::Unknown("a".into()));
-        assert_eq!(status_of(&unknown, None), (404, "unknown_tool"));
+        assert_eq!(status_of(&Ending::Refused(Refused::Unknown), None), (404, "unknown_tool"));
         assert_eq!(status_of(&Ending::Refused(Refused::Gone), None), (410, "tool_gone"));
         assert_eq!(status_of(&Ending::Failed(CallError::Overloaded), None).0, 503);
         assert_eq!(status_of(&Ending::Failed(CallError::NotRest), None).0, 502);

@@ -17,9 +17,9 @@ use super::{
     respond,
     running::Outcome,
     session::{self, Introduction},
-    trail::Channel,
 };
 use crate::{
+    audit::Transport,
     http::{self, Known, accept::Accepts},
     mcp::{Initialization, Revision},
     rpc::{self, Incoming, RpcError},
@@ -85,14 +85,13 @@ pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Ref
     let (session, stream) = match prepare(&mut admission, &incoming).await {
         Ok(prepared) => prepared,
         Err(refusal) => {
-            let origin = admission.origin(Channel::Legacy, None);
+            let origin = admission.origin(Transport::HttpSse, None);
             execute::note_refused(&origin, &incoming, &refusal);
             return Err(refusal);
         }
     };
-    let revision = session.is_negotiated().then(|| session.revision());
     let asking = Asking {
-        origin: admission.origin(Channel::Legacy, revision),
+        origin: admission.origin(Transport::HttpSse, Some(&session)),
         revision: session.revision(),
         session: Some(&session),
         // The transport opens sessions before `initialize`.
@@ -101,7 +100,7 @@ pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Ref
     };
     let mut negotiated = |initialization: &Initialization<'_>| {
         session.set_revision(initialization.revision);
-        Ok(())
+        Ok(session.clone())
     };
     let work = execute::begin(&asking, &incoming, &mut negotiated)?;
     let Admission { core, echo, out, .. } = admission;
@@ -126,7 +125,7 @@ async fn prepare(
     admission: &mut Admission<'_>,
     incoming: &Incoming<'_>,
 ) -> Result<(Arc<Session>, StreamId), Refusal> {
-    execute::charge_single(&admission.origin(Channel::Legacy, None), incoming)?;
+    execute::charge_single(&admission.origin(Transport::HttpSse, None), incoming)?;
     let id = http::query_pairs(admission.request.query().unwrap_or_default())
         .find(|(name, _)| name == "sessionId")
         .map(|(_, value)| value);

@@ -14,16 +14,17 @@ use super::{
     publication::Published,
     refusal::Refusal,
     respond::{self, Echo},
-    route::{self, Endpoint, Route, Transport},
+    route::{self, Endpoint, Route},
     session, streamable,
-    trail::{Channel, Origin},
+    trail::Origin,
 };
 use crate::{
+    audit::Transport,
     catalog::{Trust, View},
     governance::Handles,
     http::{Known, Method, RequestView},
     identity::{Caller, CredentialHeaders, credential},
-    mcp::Revision,
+    sessions::Session,
 };
 
 /// Answers one request into `out`.
@@ -90,7 +91,7 @@ pub(crate) fn refuse(
     out: &mut Vec<u8>,
 ) {
     match route::find(request.path()) {
-        Route::Endpoint(Endpoint { transport: Transport::Rest(_), .. }) => {
+        Route::Endpoint(Endpoint { transport: route::Transport::Rest(_), .. }) => {
             facade::refuse(core, out, echo, refusal);
         }
         _ => respond::refuse(core, out, echo, refusal),
@@ -130,15 +131,19 @@ pub(crate) struct Admission<'a> {
 
 impl Admission<'_> {
     /// Who asks over what, for what is recorded of it.
-    pub(crate) fn origin(&self, channel: Channel, revision: Option<Revision>) -> Origin<'_> {
+    pub(crate) fn origin(&self, transport: Transport, session: Option<&Session>) -> Origin<'_> {
         Origin {
             core: self.core,
             view: &self.view,
             caller: self.caller,
             trust: self.trust,
             limits: &self.limits,
-            channel,
-            revision,
+            transport,
+            session: session.map(Session::key),
+            // HTTP+SSE opens sessions before anything is agreed on.
+            revision: session
+                .filter(|session| !session.is_connection_bound() || session.is_negotiated())
+                .map(Session::revision),
             external_id: self.echo.correlation.as_deref(),
         }
     }
@@ -171,8 +176,8 @@ async fn endpoint_answer(
     let mut admission = Admission { core, view, caller, trust, limits, request, memory, echo, out };
     let not_allowed = Refusal::MethodNotAllowed { allow: methods };
     match &endpoint.transport {
-        Transport::Rest(resource) => Box::pin(facade::answer(admission, resource)).await,
-        Transport::Streamable => match request.method() {
+        route::Transport::Rest(resource) => Box::pin(facade::answer(admission, resource)).await,
+        route::Transport::Streamable => match request.method() {
             Method::Post => streamable::post(admission).await,
             Method::Get if core.shared.settings.runtime.mcp.sse.enabled => {
                 streamable::get(admission).await
@@ -185,24 +190,26 @@ async fn endpoint_answer(
             }
             _ => Err(not_allowed),
         },
-        Transport::LegacyStream if request.method() == Method::Get => legacy::stream(admission),
-        Transport::LegacyMessages if request.method() == Method::Post => {
+        route::Transport::LegacyStream if request.method() == Method::Get => {
+            legacy::stream(admission)
+        }
+        route::Transport::LegacyMessages if request.method() == Method::Post => {
             legacy::messages(admission).await
         }
-        Transport::LegacyStream | Transport::LegacyMessages => Err(not_allowed),
+        route::Transport::LegacyStream | route::Transport::LegacyMessages => Err(not_allowed),
     }
 }
 
 /// The methods of an endpoint, as `Allow` lists them.
-fn methods_of(core: &Core, transport: &Transport<'_>) -> &'static str {
+fn methods_of(core: &Core, transport: &route::Transport<'_>) -> &'static str {
     match transport {
-        Transport::Streamable if core.shared.settings.runtime.mcp.sse.enabled => {
+        route::Transport::Streamable if core.shared.settings.runtime.mcp.sse.enabled => {
             "GET, POST, DELETE, HEAD, OPTIONS"
         }
-        Transport::Streamable => "POST, DELETE, HEAD, OPTIONS",
-        Transport::LegacyStream => "GET, OPTIONS",
-        Transport::LegacyMessages => "POST, OPTIONS",
-        Transport::Rest(resource) => facade::methods_of(resource),
+        route::Transport::Streamable => "POST, DELETE, HEAD, OPTIONS",
+        route::Transport::LegacyStream => "GET, OPTIONS",
+        route::Transport::LegacyMessages => "POST, OPTIONS",
+        route::Transport::Rest(resource) => facade::methods_of(resource),
     }
 }
 

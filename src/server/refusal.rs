@@ -44,6 +44,8 @@ pub(crate) enum Refusal {
     TooManySessions { retry_after_seconds: u32 },
     /// A limit of the tenant, the client application or the caller is reached.
     Limited(Limited),
+    /// The audit is strict and cannot take a record of the request.
+    AuditUnavailable,
     /// The core carries as many event streams or calls as it may.
     Busy,
     /// The store cannot be asked or cannot take what must be kept.
@@ -71,7 +73,7 @@ impl Refusal {
             Self::UnsupportedRevision { .. } | Self::SessionRequired | Self::Message(_) => 400,
             Self::StreamTaken => 409,
             Self::TooManySessions { .. } | Self::Limited(_) => 429,
-            Self::Busy | Self::StoreUnavailable => 503,
+            Self::AuditUnavailable | Self::Busy | Self::StoreUnavailable => 503,
         }
     }
 
@@ -139,6 +141,12 @@ impl Refusal {
                 "The tenant has as many sessions as it may. End one with DELETE or wait.".into(),
             ),
             Self::Limited(limited) => return over_limit(limited),
+            Self::AuditUnavailable => (
+                code::SERVER,
+                "The request was refused because it cannot be recorded right now. Nothing was \
+                 done: try again."
+                    .into(),
+            ),
             Self::Busy => (code::SERVER, "The server is at its limit. Try again shortly.".into()),
             Self::StoreUnavailable => (
                 code::SERVER,
@@ -171,6 +179,7 @@ impl Refusal {
             Self::StreamTaken => "stream_taken",
             Self::TooManySessions { .. } => "too_many_sessions",
             Self::Limited(limited) => limited.reason().as_str(),
+            Self::AuditUnavailable => "audit_unavailable",
             Self::Busy => "busy",
             Self::StoreUnavailable => "store_unavailable",
             Self::Message(_) => "bad_message",
@@ -191,7 +200,9 @@ impl Refusal {
             Self::Limited(limited) => {
                 Some(("Retry-After", limited.retry_after_seconds().to_string().into()))
             }
-            Self::Busy | Self::StoreUnavailable => Some(("Retry-After", "1".into())),
+            Self::AuditUnavailable | Self::Busy | Self::StoreUnavailable => {
+                Some(("Retry-After", "1".into()))
+            }
             _ => None,
         }
     }

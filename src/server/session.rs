@@ -2,8 +2,16 @@
 
 use std::{rc::Rc, sync::Arc};
 
-use super::{core::Core, memory::Memory, pipeline::Admission, random_bytes, refusal::Refusal};
+use super::{
+    core::Core,
+    memory::Memory,
+    pipeline::Admission,
+    random_bytes,
+    refusal::Refusal,
+    trail::{self, SessionEnd},
+};
 use crate::{
+    audit::Transport,
     catalog::View,
     http::Known,
     identity::Caller,
@@ -157,17 +165,36 @@ pub(crate) fn open_unkept(
 
 /// Ends a session and everything it holds. False when somebody else had ended it already.
 pub(crate) fn end(core: &Rc<Core>, key: SessionKey) -> bool {
+    end_by_client(core, key, None)
+}
+
+/// The same at the client's wish, in a request with this correlation id.
+pub(crate) fn end_by_client(core: &Rc<Core>, key: SessionKey, external_id: Option<&str>) -> bool {
     let Some(session) = core.shared.sessions.end(key, core.clock.now_ms()) else { return false };
-    release(core, &session);
+    release(core, &session, "session/end", external_id);
     true
 }
 
-/// Ends the streams and calls of a session that is out of the table, and removes its row.
-pub(crate) fn release(core: &Rc<Core>, session: &Session) {
+/// Ends a session whose time is over.
+pub(crate) fn expired(core: &Rc<Core>, session: &Session) {
+    release(core, session, "session/expire", None);
+}
+
+/// Ends the streams and calls of a session that is out of the table, removes its row, and records
+/// its end.
+fn release(core: &Rc<Core>, session: &Session, method: &'static str, external_id: Option<&str>) {
     core.metrics.sessions_ended.increment();
-    if !session.is_connection_bound() {
+    let is_bound = session.is_connection_bound();
+    if !is_bound {
         core.write_behind.session_ended(session);
     }
+    let end = SessionEnd {
+        method,
+        transport: if is_bound { Transport::HttpSse } else { Transport::StreamableHttp },
+        revision: session.revision(),
+        external_id,
+    };
+    trail::session_ended(core, session.key(), session, &end);
     for stream in session.streams() {
         core.end_stream(stream);
     }

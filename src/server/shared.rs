@@ -13,12 +13,14 @@ use std::{
 use super::{
     announce::Announcer,
     guard::Guard,
+    kept::KeptResults,
     message::CoreMessage,
     openapi::Descriptions,
     publication::{Publication, Published},
     reload::ReloadState,
 };
 use crate::{
+    audit::AuditLog,
     governance::Limiter,
     http::Limits,
     mcp::ServerInfo,
@@ -39,6 +41,7 @@ pub(crate) struct Parts {
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,
+    pub(crate) audit: AuditLog,
     pub(crate) workers: WorkerPool,
     pub(crate) metrics: Metrics,
     /// This start of the process, unlike any before in the same data directory.
@@ -67,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) server_info: ServerInfo,
     pub(crate) announcer: Announcer,
     pub(crate) descriptions: Descriptions,
+    /// What was left out of answers.
+    pub(crate) kept: KeptResults,
     /// How much everybody has used of what they may.
     pub(crate) limiter: Limiter,
     driver: OnceLock<&'static str>,
@@ -129,6 +134,7 @@ impl Shared {
             ),
             announcer: Announcer::new(parts.publication.current().snapshot.clone()),
             descriptions: Descriptions::default(),
+            kept: KeptResults::new(&settings.runtime.results),
             limiter: Limiter::default(),
             driver: OnceLock::new(),
             parts,

@@ -29,6 +29,7 @@ use super::{
     write_behind::WriteBehind,
 };
 use crate::{
+    audit::{AuditError, AuditLog},
     catalog::{self, Entities},
     downstream::RestCaller,
     identity::{KeyId, KeyRecord},
@@ -82,6 +83,9 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// The audit log cannot be opened, or not all of it could be written.
+    #[error("{0}")]
+    Audit(#[from] AuditError),
     /// The state of the last run cannot be used.
     #[error("{0}")]
     Recovery(#[from] RecoveryError),
@@ -132,6 +136,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         cores => cores,
     };
     let store = Store::open(&settings.runtime.data_directory, store_options(&settings))?;
+    let audit = AuditLog::open(&settings.audit_directory(), &settings.audit)?;
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
     let listeners = Listeners::bind(&settings, count)?;
     let publication = Publication::load(&store, &settings, declared, keys)?;
@@ -145,13 +150,14 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         .map_err(StartError::Cores)?;
     let sessions = Arc::new(sessions);
     let reload = Arc::new(ReloadState::new(seen));
-    let metrics = metrics(count, now_ms, &logging, &store, &sessions, &reload);
+    let metrics = metrics(count, now_ms, &logging, &store, &audit, &sessions, &reload);
     let shared = Arc::new(Shared::new(shared::Parts {
         publication,
         reload,
         sessions,
         session_ids: SessionIds::new(&identity.secret, recovery::NODE),
         store,
+        audit,
         workers,
         metrics,
         boot: identity.boot,
@@ -232,7 +238,9 @@ impl Running {
         if !self.admin_inherited {
             let _ = fs::remove_file(&self.admin_socket);
         }
+        let recorded = self.shared.audit.stop();
         self.shared.store.stop()?;
+        recorded?;
         tracing::info!("stopped");
         Ok(())
     }
@@ -250,11 +258,13 @@ fn metrics(
     now_ms: u64,
     logging: &LogGuard,
     store: &Store,
+    audit: &AuditLog,
     sessions: &Arc<SessionTable>,
     reload: &Arc<ReloadState>,
 ) -> Metrics {
     let (dropped, store, sessions) = (logging.dropped_lines(), store.clone(), sessions.clone());
     let reload = reload.clone();
+    let audit = audit.clone();
     Metrics::new(cores, now_ms, move || ProcessFigures {
         panics_contained: rt::panics_contained(),
         log_lines_dropped: dropped.count(),
@@ -262,7 +272,7 @@ fn metrics(
         sessions_open: sessions.total(),
         catalog_reload_failures: reload.failures(),
         catalog_files_bad: reload.bad().is_some(),
-        ..ProcessFigures::default()
+        audit: audit.figures(),
     })
 }
 

@@ -14,9 +14,9 @@ use super::{
     refusal::Refusal,
     respond::{self, Echo},
     session::{self, Introduction},
-    trail::Channel,
 };
 use crate::{
+    audit::Transport,
     governance::{Handles, Listening},
     http::{Known, RequestView, accept::Accepts},
     mcp::{Initialization, Revision},
@@ -35,15 +35,17 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
     let prepared = match prepare(&mut admission, &incoming).await {
         Ok(prepared) => prepared,
         Err(refusal) => {
-            let origin = admission.origin(Channel::Streamable, None);
+            let origin = admission.origin(Transport::StreamableHttp, None);
             execute::note_refused(&origin, &incoming, &refusal);
             return Err(refusal);
         }
     };
     let Prepared { declared, kind, session } = prepared;
     let revision = session.as_ref().map(|session| session.revision()).or(declared);
+    let mut origin = admission.origin(Transport::StreamableHttp, session.as_deref());
+    origin.revision = revision;
     let asking = Asking {
-        origin: admission.origin(Channel::Streamable, revision),
+        origin,
         revision: revision.unwrap_or(Revision::ASSUMED),
         session: session.as_ref(),
         initialized: session.is_some(),
@@ -58,11 +60,12 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
             capabilities: initialization.capabilities,
         };
         let fresh = session::open(core, view, caller, &introduction)?;
+        let session = fresh.1.clone();
         // Of a batch of initializations the last one counts.
         if let Some((_, older)) = opened.replace(fresh) {
             session::end(core, older.key());
         }
-        Ok(())
+        Ok(session)
     };
     let work = execute::begin(&asking, &incoming, &mut open_session)?;
     let revision = asking.revision;
@@ -97,7 +100,7 @@ async fn prepare(
     admission: &mut Admission<'_>,
     incoming: &Incoming<'_>,
 ) -> Result<Prepared, Refusal> {
-    execute::charge_single(&admission.origin(Channel::Streamable, None), incoming)?;
+    execute::charge_single(&admission.origin(Transport::StreamableHttp, None), incoming)?;
     let declared = declared_revision(admission.request, incoming)?;
     let kind = answer_kind(admission.core, admission.request)?;
     let session = session::named(admission).await?;
@@ -376,7 +379,7 @@ pub(crate) async fn delete(mut admission: Admission<'_>) -> Result<Answer, Refus
     let session = session::named(&mut admission).await?.ok_or(Refusal::SessionRequired)?;
     admission.memory.forget_session();
     let Admission { core, echo, out, .. } = admission;
-    if !session::end(core, session.key()) {
+    if !session::end_by_client(core, session.key(), echo.correlation.as_deref()) {
         return Err(Refusal::UnknownSession);
     }
     respond::empty(core, out, echo, 204);

@@ -3,7 +3,8 @@
 //! A trail is begun before anything is decided and closed when the answer is known. One that is
 //! dropped open was of a request whose client went away or cancelled: it is recorded as that. So
 //! every request that is of a kind to be recorded leaves exactly one record, whatever happens to
-//! it on the way.
+//! it on the way. Where the audit is strict, room for the record is kept from the beginning, and a
+//! request without room is refused.
 
 use std::{
     rc::Rc,
@@ -11,80 +12,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::core::Core;
+use super::{core::Core, redact, refusal::Refusal};
 use crate::{
+    audit::{CallType, Decision, Outcome, Payload, Record, Reservation, Transport},
     catalog::{SideEffect, Trust, View, ViewTool},
     governance::{Class, Handles, Limited},
     identity::Caller,
-    mcp::{Method, Revision},
+    json::Raw,
+    mcp::{Method, Revision, ToolOutcome},
+    rpc::ResultBody,
+    sessions::{Session, SessionKey, SessionRecord},
     telemetry::ExecutionId,
 };
 
-/// What a request came over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Channel {
-    /// Streamable HTTP.
-    Streamable,
-    /// HTTP+SSE.
-    Legacy,
-    /// Plain HTTP: the REST facade.
-    Rest,
-}
-
-impl Channel {
-    /// As records name it.
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Self::Streamable => "streamable_http",
-            Self::Legacy => "http_sse",
-            Self::Rest => "rest",
-        }
-    }
-}
-
-/// What kind of request a record is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallType {
-    ToolExecution,
-    ToolDiscovery,
-    SchemaDiscovery,
-    ResourceList,
-    ResourceRead,
-    PromptList,
-    PromptGet,
-    Session,
-    RestInvocation,
-}
-
-impl CallType {
-    /// The kind of a JSON-RPC method; `None` for what leaves no record.
-    pub(crate) fn of(method: Method) -> Option<Self> {
-        Some(match method {
-            Method::ToolsCall => Self::ToolExecution,
-            Method::ToolsList => Self::ToolDiscovery,
-            Method::ResourcesList | Method::ResourceTemplatesList => Self::ResourceList,
-            Method::ResourcesRead => Self::ResourceRead,
-            Method::PromptsList => Self::PromptList,
-            Method::PromptsGet => Self::PromptGet,
-            Method::Initialize => Self::Session,
-            Method::Ping | Method::Initialized | Method::Cancelled | Method::Other => return None,
-        })
-    }
-
-    /// As records name it.
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Self::ToolExecution => "tool_execution",
-            Self::ToolDiscovery => "tool_discovery",
-            Self::SchemaDiscovery => "schema_discovery",
-            Self::ResourceList => "resource_list",
-            Self::ResourceRead => "resource_read",
-            Self::PromptList => "prompt_list",
-            Self::PromptGet => "prompt_get",
-            Self::Session => "session",
-            Self::RestInvocation => "rest_invocation",
-        }
-    }
+/// The kind of record a JSON-RPC method leaves; `None` for those that leave none.
+pub(crate) fn call_type_of(method: Method) -> Option<CallType> {
+    Some(match method {
+        Method::ToolsCall => CallType::ToolExecution,
+        Method::ToolsList => CallType::ToolDiscovery,
+        Method::ResourcesList | Method::ResourceTemplatesList => CallType::ResourceList,
+        Method::ResourcesRead => CallType::ResourceRead,
+        Method::PromptsList => CallType::PromptList,
+        Method::PromptsGet => CallType::PromptGet,
+        Method::Initialize => CallType::Session,
+        Method::Ping | Method::Initialized | Method::Cancelled | Method::Other => return None,
+    })
 }
 
 /// Who asks, and over what: what all records of one HTTP request have in common.
@@ -95,7 +47,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) caller: Caller,
     pub(crate) trust: Trust,
     pub(crate) limits: &'a Arc<Handles>,
-    pub(crate) channel: Channel,
+    pub(crate) transport: Transport,
+    pub(crate) session: Option<SessionKey>,
     /// Unknown where a session has not agreed on one, and on the REST facade.
     pub(crate) revision: Option<Revision>,
     /// The accepted `X-Correlation-Id`.
@@ -116,13 +69,17 @@ pub(crate) struct Trail {
     pub(crate) caller: Caller,
     pub(crate) trust: Trust,
     pub(crate) limits: Arc<Handles>,
-    channel: Channel,
+    transport: Transport,
+    session: Option<SessionKey>,
     revision: Option<Revision>,
     pub(crate) external_id: Option<Box<str>>,
     pub(crate) execution_id: ExecutionId,
     pub(crate) at_ms: u64,
     pub(crate) started: Instant,
     pub(crate) call_type: CallType,
+    method: &'static str,
+    /// What was asked for by name, where it is no tool of the view.
+    pub(crate) asked: Option<Box<str>>,
     /// The tool, once it is found.
     pub(crate) tool: Option<Arc<ViewTool>>,
     /// What the call does to the world, once it is known.
@@ -131,11 +88,24 @@ pub(crate) struct Trail {
     pub(crate) repairs: u32,
     /// The status of the API's answer, and the time it took.
     pub(crate) downstream: Option<(Option<u16>, Duration)>,
-    is_allowed: bool,
+    /// Whether the result was cut to the tool's budget.
+    pub(crate) cut: bool,
+    decision: Decision,
     reason: &'static str,
     /// Why a policy that only observes would have refused the request.
     pub(crate) observed: Option<&'static str>,
-    is_open: bool,
+    outcome: Outcome,
+    payloads: Option<Box<Payloads>>,
+    /// Room for the record; taken when it is written.
+    reservation: Option<Reservation>,
+}
+
+/// What is kept of a request and its answer, redacted already.
+#[derive(Debug, Default)]
+struct Payloads {
+    arguments: Option<Vec<u8>>,
+    result: Option<Vec<u8>>,
+    listed: Option<ResultBody>,
 }
 
 /// The reason of what nothing spoke against.
@@ -144,69 +114,173 @@ const ALLOWED: &str = "allowed";
 const CANCELLED: &str = "cancelled";
 
 impl Trail {
-    pub(crate) fn begin(origin: &Origin<'_>, call_type: CallType) -> Self {
-        Self {
+    /// Begins the trail of a request.
+    ///
+    /// # Errors
+    /// The audit is strict and has no room for the record.
+    pub(crate) fn begin(
+        origin: &Origin<'_>,
+        call_type: CallType,
+        method: &'static str,
+    ) -> Result<Self, Refusal> {
+        let reservation = origin.core.audit.reserve().map_err(|refused| {
+            tracing::warn!("a request is refused: {refused}");
+            Refusal::AuditUnavailable
+        })?;
+        Ok(Self {
             core: origin.core.clone(),
             view: origin.view.clone(),
             caller: origin.caller,
             trust: origin.trust,
             limits: origin.limits.clone(),
-            channel: origin.channel,
+            transport: origin.transport,
+            session: origin.session,
             revision: origin.revision,
             external_id: origin.external_id.map(Box::from),
             execution_id: origin.core.next_execution_id(),
             at_ms: origin.core.clock.now_ms(),
             started: Instant::now(),
             call_type,
+            method,
+            asked: None,
             tool: None,
             side_effect: None,
             request_bytes: 0,
             repairs: 0,
             downstream: None,
-            is_allowed: true,
+            cut: false,
+            decision: Decision::Allowed,
             reason: ALLOWED,
             observed: None,
-            is_open: true,
-        }
+            // What it is until its answer is known.
+            outcome: Outcome::Cancelled,
+            payloads: None,
+            reservation: Some(reservation),
+        })
     }
 
-    /// What was decided about the request, and why.
-    pub(crate) fn decided(&mut self, is_allowed: bool, reason: &'static str) {
-        self.is_allowed = is_allowed;
+    /// The request is refused for this reason.
+    pub(crate) fn denied(&mut self, reason: &'static str) {
+        self.decision = Decision::Denied;
         self.reason = reason;
     }
 
-    /// The request is refused.
+    /// What was asked for by name and is no tool of the view.
+    pub(crate) fn asked(&self) -> &str {
+        self.asked.as_deref().unwrap_or_default()
+    }
+
+    /// The request is refused, and that is all there is to say of it.
     pub(crate) fn refuse(mut self, reason: &'static str) {
-        self.decided(false, reason);
-        self.close(0);
+        self.denied(reason);
+        self.close(Outcome::Error, 0);
+    }
+
+    /// The session that the request opened, and what was agreed on.
+    pub(crate) fn opened(&mut self, session: &Session) {
+        self.session = Some(session.key());
+        self.revision = Some(session.revision());
+    }
+
+    /// Keeps the arguments of a call whose tool asks for it.
+    pub(crate) fn keep_arguments(&mut self, arguments: Option<Raw<'_>>) {
+        let Some(tool) = self.tool.as_ref().filter(|tool| tool.log_payloads) else { return };
+        let kept = arguments.map(|arguments| redact::json(arguments, &tool.redact));
+        self.payloads.get_or_insert_default().arguments = kept;
+    }
+
+    /// Keeps the result of a call whose tool asks for it.
+    pub(crate) fn keep_result(&mut self, outcome: &ToolOutcome) {
+        let Some(tool) = self.tool.as_ref().filter(|tool| tool.log_payloads) else { return };
+        let kept = match outcome {
+            ToolOutcome::Success { structured_json: Some(json), .. } => {
+                Some(redact::bytes(json, &tool.redact))
+            }
+            ToolOutcome::Success { structured_json: None, text } => {
+                text.as_deref().map(|text| redact::text(text, &tool.redact))
+            }
+            ToolOutcome::Failure { text } | ToolOutcome::InvalidArguments { text } => {
+                Some(redact::text(text, &tool.redact))
+            }
+        };
+        self.payloads.get_or_insert_default().result = kept;
+    }
+
+    /// Keeps the list that was answered, where a tool of the view asks for payloads.
+    pub(crate) fn keep_listed(&mut self, listed: &ResultBody) {
+        if self.view.logs_payloads() {
+            self.payloads.get_or_insert_default().listed = Some(listed.clone());
+        }
     }
 
     /// The answer is known and has so many bytes.
-    pub(crate) fn close(mut self, answer_bytes: usize) {
+    pub(crate) fn close(mut self, outcome: Outcome, answer_bytes: usize) {
+        self.outcome = outcome;
         self.record(answer_bytes);
     }
 
     fn record(&mut self, answer_bytes: usize) {
-        self.is_open = false;
+        let Some(reservation) = self.reservation.take() else { return };
+        let elapsed = self.started.elapsed();
+        let caller = CallerText::of(self.caller);
+        let session = self.session.map(SessionText::of);
+        let tool = self.tool.as_deref();
+        let (arguments, result, listed) = match self.payloads.as_deref() {
+            Some(kept) => (
+                kept.arguments.as_deref().map(Payload),
+                kept.result.as_deref().map(Payload),
+                kept.listed.as_ref().map(|listed| Payload(listed.as_bytes())),
+            ),
+            None => (None, None, None),
+        };
+        let source_name = tool.map(|tool| (tool.name.as_str(), tool.source_name.as_str()));
+        let record = Record {
+            correlation: self.external_id.as_deref(),
+            tenant: self.view.tenant.as_str(),
+            client_application: self.view.client_application.as_str(),
+            caller: caller.as_str(),
+            trust: Some(self.trust.as_str()),
+            revision: self.revision.map(Revision::text),
+            session: session.as_ref().map(SessionText::as_str),
+            tool: tool.map(|tool| tool.name.as_str()).or(self.asked.as_deref()),
+            toolset: tool.map(|tool| tool.toolset.as_str()),
+            source_name: source_name.filter(|(name, own)| name != own).map(|(_, own)| own),
+            schema_hash: tool.map(|tool| &tool.schema_hash),
+            side_effect: self.side_effect.map(SideEffect::as_str),
+            decision: self.decision,
+            reason: self.reason,
+            observed: self.observed,
+            outcome: self.outcome,
+            downstream_status: self.downstream.and_then(|(status, _)| status),
+            total_us: micros(elapsed),
+            downstream_us: self.downstream.map(|(_, elapsed)| micros(elapsed)),
+            request_bytes: self.request_bytes as u64,
+            response_bytes: answer_bytes as u64,
+            repairs: self.repairs,
+            cut: self.cut,
+            arguments,
+            result,
+            listed,
+            ..Record::new(
+                self.at_ms,
+                self.execution_id,
+                self.transport,
+                self.call_type,
+                self.method,
+            )
+        };
+        // What does not fit is counted there.
+        let _ = self.core.audit.append_reserved(reservation, &record);
         tracing::debug!(
             execution_id = %self.execution_id,
-            external_id = self.external_id.as_deref(),
-            tenant = self.view.tenant.as_str(),
-            client_application = self.view.client_application.as_str(),
-            caller = %self.caller,
-            channel = self.channel.text(),
-            revision = self.revision.map(Revision::text),
-            kind = self.call_type.text(),
-            tool = self.tool.as_ref().map(|tool| tool.name.as_str()),
-            allowed = self.is_allowed,
-            reason = self.reason,
-            status = self.downstream.and_then(|(status, _)| status),
-            request_bytes = self.request_bytes,
-            answer_bytes,
-            repairs = self.repairs,
-            microseconds = self.started.elapsed().as_micros() as u64,
-            at_ms = self.at_ms,
+            tenant = record.tenant,
+            client_application = record.client_application,
+            method = record.method,
+            tool = record.tool,
+            decision = record.decision.as_str(),
+            reason = record.reason,
+            outcome = record.outcome.as_str(),
+            microseconds = record.total_us,
             "request answered"
         );
     }
@@ -214,9 +288,117 @@ impl Trail {
 
 impl Drop for Trail {
     fn drop(&mut self) {
-        if self.is_open {
+        if self.reservation.is_some() && self.decision == Decision::Allowed {
             self.reason = CANCELLED;
-            self.record(0);
         }
+        self.record(0);
+    }
+}
+
+/// Records the end of a session, whoever ended it.
+pub(crate) fn session_ended(
+    core: &Core,
+    key: SessionKey,
+    session: &SessionRecord,
+    end: &SessionEnd<'_>,
+) {
+    let text = SessionText::of(key);
+    let record = Record {
+        correlation: end.external_id,
+        tenant: session.tenant(),
+        client_application: session.client_application(),
+        caller: session.caller(),
+        revision: Some(end.revision.text()),
+        session: Some(text.as_str()),
+        ..Record::new(
+            core.clock.now_ms(),
+            core.next_execution_id(),
+            end.transport,
+            CallType::Session,
+            end.method,
+        )
+    };
+    let _ = core.audit.append(&record);
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionEnd<'a> {
+    /// In the place of a method: `session/end`, `session/expire`.
+    pub(crate) method: &'static str,
+    pub(crate) transport: Transport,
+    pub(crate) revision: Revision,
+    pub(crate) external_id: Option<&'a str>,
+}
+
+fn micros(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A caller as `Display` writes it, without its machinery: each record has one.
+struct CallerText {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl CallerText {
+    fn of(caller: Caller) -> Self {
+        let mut text = Self { bytes: [0; 32], length: 0 };
+        match &caller {
+            Caller::Key(id) => {
+                text.push(b"key:");
+                text.push(id.as_str().as_bytes());
+            }
+            Caller::Open => text.push(b"open"),
+            Caller::Operator => text.push(b"operator"),
+        }
+        text
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        let end = self.length + part.len();
+        if let Some(place) = self.bytes.get_mut(self.length..end) {
+            place.copy_from_slice(part);
+            self.length = end;
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
+/// A session key as `Display` writes it.
+struct SessionText([u8; 32]);
+
+impl SessionText {
+    fn of(key: SessionKey) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 32];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(key.as_bytes()) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        Self(text)
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::KeyId;
+
+    #[test]
+    fn texts_are_those_of_display() {
+        let key = Caller::Key(KeyId::parse("0123456789ab").unwrap());
+        for caller in [key, Caller::Open, Caller::Operator] {
+            assert_eq!(CallerText::of(caller).as_str(), caller.to_string());
+        }
+        let session = SessionKey::from_bytes([0xa7; 16]);
+        assert_eq!(SessionText::of(session).as_str(), session.to_string());
     }
 }

@@ -15,6 +15,7 @@
 mod harness;
 
 mod announce;
+mod budgets;
 mod changes;
 mod commands;
 mod cores;
@@ -27,6 +28,7 @@ mod keys;
 mod lifecycle;
 mod limits;
 mod operators;
+mod recorded;
 mod recovery;
 mod rest;
 mod sessions;

@@ -1,4 +1,4 @@
-//! What a question is about: a tool of the view, one that went, a helper of the runtime, or one
+//! What a question is about: a tool of the view, one that went, a meta tool, or one
 //! that is only written down.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ enum Standing {
     Former { now_called: Option<String>, until_ms: u64 },
     /// It went, and cannot be called any more.
     Gone,
-    /// It is one of the runtime's own helpers.
+    /// It is one of the runtime's own meta tools.
     Helper,
     /// It is nothing of this view.
     Absent,
@@ -61,7 +61,7 @@ impl<'a> Subject<'a> {
         matches!(self.standing, Standing::Visible | Standing::Former { .. })
     }
 
-    pub(super) fn is_helper(&self) -> bool {
+    pub(super) fn is_meta_tool(&self) -> bool {
         matches!(self.standing, Standing::Helper)
     }
 
@@ -142,7 +142,7 @@ fn in_view(asked: &str, view: &View, now_ms: u64) -> (Option<Arc<ViewTool>>, Sta
     if let Some(tool) = view.hidden(asked) {
         return (Some(Arc::clone(tool)), Standing::Hidden);
     }
-    if view.helper(asked).is_some() {
+    if view.meta_tool(asked).is_some() {
         return (None, Standing::Helper);
     }
     match view.deprecated(asked, now_ms) {

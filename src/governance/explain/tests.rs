@@ -238,7 +238,7 @@ fn what_is_not_in_the_view_says_why() {
 }
 
 #[test]
-fn helpers_of_the_runtime_are_its_own() {
+fn meta_tools_of_the_runtime_are_its_own() {
     let search = "tool_listing = 'search'";
     let explained = Case { client: search, ..PLAIN }.explained("search_tools");
     assert_eq!(explained.conclusion, Conclusion::Allowed);

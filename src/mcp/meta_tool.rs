@@ -1,4 +1,4 @@
-//! The runtime's own helpers in a view: what they were asked, and what they answer.
+//! The runtime's own meta tools in a view: what they were asked, and what they answer.
 //!
 //! `discover_tool_schema` and `describe_tool` tell of a visible tool, `search_tools` finds some,
 //! `call_tool` is a call of another tool and goes the way of every call. A tool that is not there
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::ToolOutcome;
-use crate::catalog::{HelperTool, View, ViewTool};
-use crate::json::{self, Kind, Raw};
+use crate::catalog::{MetaTool, View, ViewTool};
+use crate::json::{self, Kind, OwnedRaw, Raw};
 
 /// Tools that are found where nothing is said about how many.
 const FOUND_DEFAULT: usize = 10;
@@ -20,9 +20,9 @@ const FOUND_MAX: usize = 50;
 /// How much of a description a search shows.
 const SHOWN_BYTES_MAX: usize = 300;
 
-/// What a helper was asked.
+/// What a meta tool was asked.
 #[derive(Clone, Debug)]
-pub enum HelperCall<'a> {
+pub enum MetaToolCall<'a> {
     /// The full schemas of this tool.
     Schema(Cow<'a, str>),
     /// All of this tool.
@@ -39,30 +39,30 @@ pub enum HelperCall<'a> {
         /// What it is called.
         name: Cow<'a, str>,
         /// An object; `None` stands for an empty one.
-        arguments: Option<Raw<'a>>,
+        arguments: Option<OwnedRaw>,
     },
 }
 
-impl<'a> HelperCall<'a> {
-    /// Reads what `helper` is asked.
+impl<'a> MetaToolCall<'a> {
+    /// Reads what `meta tool` is asked.
     ///
     /// # Errors
     /// The outcome for arguments that do not fit: which, and why.
-    pub fn read(helper: HelperTool, arguments: Option<Raw<'a>>) -> Result<Self, ToolOutcome> {
+    pub fn read(meta_tool: MetaTool, arguments: Option<Raw<'a>>) -> Result<Self, ToolOutcome> {
         let member = |name: &str| arguments.and_then(|all| all.get(name));
         let text = |name: &str| {
             member(name).and_then(Raw::as_str).filter(|text| !text.is_empty()).ok_or_else(|| {
-                let helper = helper.name();
-                invalid(format!("{helper} needs `{name}`, a string that is not empty"))
+                let meta_tool = meta_tool.name();
+                invalid(format!("{meta_tool} needs `{name}`, a string that is not empty"))
             })
         };
-        Ok(match helper {
-            HelperTool::DiscoverToolSchema => Self::Schema(text("tool_id")?),
-            HelperTool::DescribeTool => Self::Description(text("name")?),
-            HelperTool::SearchTools => {
+        Ok(match meta_tool {
+            MetaTool::DiscoverToolSchema => Self::Schema(text("tool_id")?),
+            MetaTool::DescribeTool => Self::Description(text("name")?),
+            MetaTool::SearchTools => {
                 Self::Search { query: text("query")?, limit: limit(member("limit"))? }
             }
-            HelperTool::CallTool => {
+            MetaTool::CallTool => {
                 Self::Call { name: text("name")?, arguments: called_with(member("arguments"))? }
             }
         })
@@ -83,15 +83,22 @@ fn limit(given: Option<Raw<'_>>) -> Result<usize, ToolOutcome> {
     })
 }
 
-fn called_with(given: Option<Raw<'_>>) -> Result<Option<Raw<'_>>, ToolOutcome> {
-    match given.map(|given| (given, given.kind())) {
-        None | Some((_, Kind::Null)) => Ok(None),
-        Some((arguments, Kind::Object)) => Ok(Some(arguments)),
-        Some((_, kind)) => {
-            let kind = kind.described();
-            Err(invalid(format!("call_tool: `arguments` must be an object, not {kind}")))
+/// An object, or the text of one, as clients send it whose schemas know no free objects.
+fn called_with(given: Option<Raw<'_>>) -> Result<Option<OwnedRaw>, ToolOutcome> {
+    let Some(given) = given.filter(|given| given.kind() != Kind::Null) else { return Ok(None) };
+    let parsed = match given.kind() {
+        Kind::Object => OwnedRaw::parse(given.text().as_bytes()).ok(),
+        Kind::String => {
+            let text = given.as_str().unwrap_or_default();
+            let parsed = OwnedRaw::parse(text.as_bytes()).ok();
+            parsed.filter(|parsed| parsed.as_raw().kind() == Kind::Object)
         }
-    }
+        _ => None,
+    };
+    parsed.map(Some).ok_or_else(|| {
+        let kind = given.kind().described();
+        invalid(format!("call_tool: `arguments` must be an object, not {kind}"))
+    })
 }
 
 /// The full schemas of a tool, as `discover_tool_schema` and the tool's resource tell them.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// A tool the runtime adds to a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HelperTool {
+pub enum MetaTool {
     /// Runs a tool that was found: for client applications that search.
     CallTool,
     /// Tells all of one tool that was found.
@@ -18,7 +18,7 @@ pub enum HelperTool {
     SearchTools,
 }
 
-impl HelperTool {
+impl MetaTool {
     /// All of them, in the order of their names.
     pub const ALL: [Self; 4] =
         [Self::CallTool, Self::DescribeTool, Self::DiscoverToolSchema, Self::SearchTools];
@@ -36,9 +36,9 @@ impl HelperTool {
         }
     }
 
-    /// The helper with that name, whether or not a view has it.
+    /// The meta tool with that name, whether or not a view has it.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|helper| helper.name() == name)
+        Self::ALL.into_iter().find(|meta_tool| meta_tool.name() == name)
     }
 
     pub(super) const fn title(self) -> &'static str {
@@ -124,13 +124,13 @@ mod tests {
     use crate::catalog::ToolName;
 
     #[test]
-    fn helpers_are_found_by_their_names() {
-        assert!(HelperTool::ALL.is_sorted_by_key(|helper| helper.name()));
-        for helper in HelperTool::ALL {
-            assert_eq!(HelperTool::by_name(helper.name()), Some(helper));
-            assert!(ToolName::new(helper.name()).is_ok());
-            assert!(jsonschema::validator_for(&helper.input_schema()).is_ok());
+    fn meta_tools_are_found_by_their_names() {
+        assert!(MetaTool::ALL.is_sorted_by_key(|meta_tool| meta_tool.name()));
+        for meta_tool in MetaTool::ALL {
+            assert_eq!(MetaTool::by_name(meta_tool.name()), Some(meta_tool));
+            assert!(ToolName::new(meta_tool.name()).is_ok());
+            assert!(jsonschema::validator_for(&meta_tool.input_schema()).is_ok());
         }
-        assert_eq!(HelperTool::by_name("list_pets"), None);
+        assert_eq!(MetaTool::by_name("list_pets"), None);
     }
 }

@@ -1,0 +1,116 @@
+//! Results larger than their tool's budget: cut, and the rest asked for.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Client, NEWEST, Plan, Request, Ringway, Service, Setup, json_answer, rpc};
+
+const LIST: (&str, &str, &str, &str) = ("list", "GET", "/list", "budget = { rows = 3 }");
+const OTHER: (&str, &str, &str, &str) = ("other", "GET", "/list", "budget = { rows = 3 }");
+
+/// Answers with ten rows.
+fn service() -> Service {
+    Service::start(|_| {
+        let rows: Vec<u32> = (0..10).collect();
+        Plan::Answer(json_answer(&json!({ "rows": rows, "total": 10 }).to_string()))
+    })
+}
+
+fn start(service: &Service) -> Ringway {
+    Setup::new().set("runtime.cores", 4).api(&service.base(), &[LIST, OTHER]).start()
+}
+
+/// The handle of what is missing.
+fn handle(result: &Value) -> Option<String> {
+    let rest = &result["_meta"]["io.ringway/rest"];
+    let handle = rest["next"].as_str()?;
+    assert_eq!(rest["uri"], format!("runtime://results/{handle}"));
+    Some(handle.to_owned())
+}
+
+fn read(client: &Client, handle: &str) -> Value {
+    let uri = format!("runtime://results/{handle}");
+    client.reply(&rpc(1, "resources/read", json!({ "uri": uri })))
+}
+
+#[test]
+fn a_cut_result_says_what_is_missing_and_how_to_get_it() {
+    let service = service();
+    let server = start(&service);
+    let client = Client::keyless(&server, "demo/public").in_session(NEWEST);
+    let result = client.called("list", json!({}));
+    assert_eq!(result["structuredContent"], json!({ "rows": [0, 1, 2], "total": 10 }));
+    let note = result["content"][1]["text"].as_str().unwrap();
+    assert!(note.contains("7 more rows at /rows") && note.contains("\"next\""), "{note}");
+    assert_eq!(result["_meta"]["io.ringway/rest"]["missing"]["rows"], 7);
+    // By the argument, a part after the other; each connection falls to some core.
+    let mut next = handle(&result);
+    let mut rows = vec![0, 1, 2];
+    while let Some(handle_of_part) = next {
+        let part = client.called("list", json!({ "next": handle_of_part }));
+        let piece = &part["structuredContent"]["continues"][0];
+        assert_eq!((&piece["at"], &piece["from"]), (&"/rows".into(), &rows.len().into()));
+        rows.extend(piece["rows"].as_array().unwrap().iter().map(|row| row.as_i64().unwrap()));
+        next = handle(&part);
+    }
+    assert_eq!(rows, (0..10).collect::<Vec<_>>());
+    // The API was asked once.
+    service.asked();
+    assert!(service.is_quiet());
+}
+
+#[test]
+fn the_rest_is_a_resource_of_its_caller_and_no_other() {
+    let service = service();
+    let server = start(&service);
+    let client = Client::new(&server, "demo/assistant").in_session(NEWEST);
+    let first = handle(&client.called("list", json!({}))).unwrap();
+    let contents = read(&client, &first)["result"]["contents"].clone();
+    assert_eq!(contents[0]["mimeType"], "application/json");
+    let part: Value = serde_json::from_str(contents[0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(part["continues"][0]["rows"], json!([3, 4, 5]));
+    assert!(contents[1]["text"].as_str().unwrap().contains("runtime://results/"));
+    // An answer that was lost is given again.
+    assert_eq!(read(&client, &first)["result"]["contents"][0], contents[0]);
+    for other in [
+        Client::new(&server, "demo/assistant").in_session(NEWEST),
+        Client::keyless(&server, "demo/public").in_session(NEWEST),
+    ] {
+        assert_eq!(read(&other, &first)["error"]["code"], -32002);
+        assert_eq!(other.called("list", json!({ "next": first }))["isError"], true);
+    }
+    assert_eq!(client.called("other", json!({ "next": first }))["isError"], true);
+    let gone = read(&client, "AAAAAAAAAAAAAAAAAAAAAA.0");
+    assert_eq!(gone["error"]["code"], -32002);
+}
+
+#[test]
+fn plain_http_gets_the_same() {
+    let service = service();
+    let server = start(&service);
+    let client = Client::keyless(&server, "demo/public");
+    let call = |arguments: Value| {
+        let request = Request::new("POST", "/runtime/demo/public/tools/list").json(&arguments);
+        client.send(&request).expect(200).json()
+    };
+    let first = call(json!({}));
+    assert_eq!(first["structuredContent"]["rows"], json!([0, 1, 2]));
+    let next = call(json!({ "next": handle(&first).unwrap() }));
+    assert_eq!(next["structuredContent"]["continues"][0]["rows"], json!([3, 4, 5]));
+}
+
+#[test]
+fn what_has_no_room_any_more_is_said_to_be_gone() {
+    let service = service();
+    let server = Setup::new()
+        .set("runtime.results.tenant_bytes_max", 4096)
+        .set("runtime.results.bytes_max", 4096)
+        .api(&service.base(), &[LIST])
+        .start();
+    let client = Client::keyless(&server, "demo/public").in_session(NEWEST);
+    let first = handle(&client.called("list", json!({}))).unwrap();
+    for _ in 0..20 {
+        client.called("list", json!({}));
+    }
+    let told = client.called("list", json!({ "next": first }));
+    assert!(told["content"][0]["text"].as_str().unwrap().contains("not kept any more"));
+}
