@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::mapping::{Dialect, SCHEMA_DISCOVERY};
-
 use crate::catalog::{
-    DenialReason, DiscoveryMode, Entities, MetaTool, SAFETY_META, SideEffect, Snapshot, ToolShape,
-    Trust, View, files,
+    DenialReason, DiscoveryMode, Entities, ListEntry, MetaTool, SAFETY_META, SideEffect, Snapshot,
+    ToolShape, Trust, View, files,
 };
+use crate::mapping::{Dialect, SCHEMA_DISCOVERY};
 
 const BASE: &str = "
 [[tenant]]
@@ -245,7 +244,7 @@ fn a_view_that_is_searched_lists_meta_tools_and_favourites() {
     let expected = ["search_tools", "describe_tool", "call_tool", "drop_pet"];
     assert_eq!(list_names(&view), expected);
     assert_eq!(view.list_len(), 4);
-    let entries: Vec<&str> = view.list_entries().map(|entry| entry.name()).collect();
+    let entries: Vec<&str> = view.list_entries().map(ListEntry::name).collect();
     assert_eq!(entries, expected);
     assert_eq!(names(&view), ["drop_pet", "list_pets"]);
     assert_eq!(view.meta_tool("search_tools"), Some(MetaTool::SearchTools));
@@ -292,12 +291,13 @@ fn prompt(lines: &[(&str, &str)]) -> Option<String> {
 
 #[test]
 fn prompts_are_put_together_for_each_client_application() {
+    type Case<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
     let toolset = ("toolset", "system_prompt = 'Toolset.'");
     let client = ("client", "system_prompt = 'Client.'");
     let include = ("assignment", "include_client_prompt = true");
     let own = ("assignment", "prompt = 'Own.'");
     let instead = ("assignment", "prompt_mode = 'override'");
-    let table: &[(&[(&str, &str)], Option<&str>)] = &[
+    let table: &[Case<'_>] = &[
         (&[], None),
         (&[client], None),
         (&[toolset], Some("Toolset.")),

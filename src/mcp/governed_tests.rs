@@ -194,10 +194,7 @@ fn the_rest_of_a_result_is_for_whoever_keeps_it() {
     assert!(matches!(step, Step::ReadKept(kept) if kept == uri), "{text}");
 }
 
-fn called<'a>(
-    meta_tool: MetaTool,
-    arguments: &'a OwnedRaw,
-) -> Result<MetaToolCall<'a>, ToolOutcome> {
+fn called(meta_tool: MetaTool, arguments: &OwnedRaw) -> Result<MetaToolCall<'_>, ToolOutcome> {
     MetaToolCall::read(meta_tool, Some(arguments.as_raw()))
 }
 
