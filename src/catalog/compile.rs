@@ -166,11 +166,7 @@ impl Compiler<'_> {
             let known = self.previous.and_then(|previous| previous.tenants.get(&entity.id));
             let compiled = match known.filter(|known| Arc::ptr_eq(&known.entity, entity)) {
                 Some(known) => Arc::clone(known),
-                None => {
-                    let (compiled, faults) = CompiledTenant::compile(entity);
-                    report(entry, faults, &mut self.problems);
-                    Arc::new(compiled)
-                }
+                None => CompiledTenant::compile(entry, &mut self.problems),
             };
             self.made.tenants.insert(entity.id.clone(), compiled);
         }
@@ -233,7 +229,7 @@ impl Compiler<'_> {
             tenant: Arc::clone(&tenant.entity),
             client: Arc::clone(client),
             assignments,
-            is_plain: former.is_empty(),
+            is_plain: former.is_none(),
         };
         if let Some(before) = before
             && Arc::ptr_eq(&before.list, &list)
@@ -241,9 +237,10 @@ impl Compiler<'_> {
         {
             return Ok(Arc::clone(before));
         }
-        let deprecated =
-            DeprecatedNames::compile(&former, &list, &self.made.former, &client.tenant);
-        self.made.former.keep_names(&client.tenant, &client.id, former);
+        let deprecated = former.map(|names| {
+            self.made.former.keep_names(&client.tenant, &client.id, Arc::clone(&names));
+            DeprecatedNames::new(names, &list, &self.made.former, &client.tenant)
+        });
         let parts = inputs.assignments.iter().map(|assignment| &**assignment);
         let prompts =
             PromptList::compile(client, parts.zip(list.toolsets.iter().map(|shown| &**shown)));
@@ -333,7 +330,8 @@ impl Compiler<'_> {
 }
 
 impl CompiledTenant {
-    fn compile(entity: &Arc<Tenant>) -> (Self, Vec<String>) {
+    fn compile(entry: &Entry<Tenant>, problems: &mut Vec<Problem>) -> Arc<Self> {
+        let entity = &entry.value;
         let mut faults = faults::of_tenant(entity);
         let mut origins = Vec::new();
         for text in &entity.allowed_origins {
@@ -346,6 +344,7 @@ impl CompiledTenant {
                 ));
             }
         }
-        (Self { entity: Arc::clone(entity), allowed_origins: origins.into() }, faults)
+        report(entry, faults, problems);
+        Arc::new(Self { entity: Arc::clone(entity), allowed_origins: origins.into() })
     }
 }

@@ -8,6 +8,7 @@
 //! What is kept is the names, by view, and the tools as they were written, so that they survive a
 //! restart as rows; tools are compiled anew behind the connection their toolset has now.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -60,21 +61,23 @@ pub enum Deprecated {
 /// The names and tools that went, to be kept over restarts.
 #[derive(Debug, Clone, Default)]
 pub struct FormerTools {
-    names: HashMap<(TenantId, ClientApplicationId), Vec<FormerName>>,
-    tools: HashMap<(TenantId, ToolsetId), Vec<FormerTool>>,
+    names: HashMap<(TenantId, ClientApplicationId), Arc<Names>>,
+    tools: HashMap<(TenantId, ToolsetId), Arc<Tools>>,
 }
+
+type Names = HashMap<ToolName, FormerName>;
+type Tools = HashMap<OperationName, FormerTool>;
 
 /// A name that a tool had in a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FormerName {
-    name: ToolName,
     toolset: ToolsetId,
     operation: OperationName,
     until_ms: u64,
 }
 
 #[derive(Debug, Clone)]
-struct FormerTool {
+pub(super) struct FormerTool {
     entity: Arc<Tool>,
     until_ms: u64,
     /// Not there before it is compiled after a restart.
@@ -112,14 +115,14 @@ impl FormerTools {
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for ((tenant, client), names) in &self.names {
-            for former in names {
-                let FormerName { name, toolset, operation, until_ms } = former;
+            for (name, former) in &**names {
+                let FormerName { toolset, operation, until_ms } = former;
                 let key = format!("{NAME_PREFIX}{tenant}/{client}/{name}");
                 let (toolset, operation) = (toolset.clone(), operation.clone());
                 rows.push(row(key, &NameRow { toolset, operation, until_ms: *until_ms }));
             }
         }
-        for former in self.tools.values().flatten() {
+        for former in self.tools.values().flat_map(|tools| tools.values()) {
             let tool = &*former.entity;
             let key = format!("{TOOL_PREFIX}{}/{}/{}", tool.tenant, tool.toolset, tool.name);
             rows.push(row(key, &WrittenTool { until_ms: former.until_ms, tool }));
@@ -161,37 +164,41 @@ impl FormerTools {
             let called = ToolName::new(next()).map_err(|error| damaged(&error.to_string()))?;
             let NameRow { toolset, operation, until_ms } =
                 serde_json::from_slice(json).map_err(|error| damaged(&error.to_string()))?;
-            let former = FormerName { name: called, toolset, operation, until_ms };
-            self.names.entry((tenant, client)).or_default().push(former);
+            let former = FormerName { toolset, operation, until_ms };
+            let names = self.names.entry((tenant, client)).or_default();
+            Arc::make_mut(names).insert(called, former);
         } else if name.starts_with(TOOL_PREFIX) {
             let ReadTool { until_ms, tool } =
                 serde_json::from_slice(json).map_err(|error| damaged(&error.to_string()))?;
             let entity = Arc::new(tool);
             let key = (entity.tenant.clone(), entity.toolset.clone());
+            let operation = entity.name.clone();
             let former = FormerTool { entity, until_ms, compiled: None };
-            self.tools.entry(key).or_default().push(former);
+            Arc::make_mut(self.tools.entry(key).or_default()).insert(operation, former);
         } else {
             return Err(damaged("no such kind of row"));
         }
         Ok(())
     }
 
-    pub(super) fn names(&self, tenant: &TenantId, client: &ClientApplicationId) -> &[FormerName] {
+    pub(super) fn names(
+        &self,
+        tenant: &TenantId,
+        client: &ClientApplicationId,
+    ) -> Option<&Arc<Names>> {
         if self.names.is_empty() {
-            return &[];
+            return None;
         }
-        self.names.get(&(tenant.clone(), client.clone())).map_or(&[], Vec::as_slice)
+        self.names.get(&(tenant.clone(), client.clone()))
     }
 
     pub(super) fn keep_names(
         &mut self,
         tenant: &TenantId,
         client: &ClientApplicationId,
-        names: Vec<FormerName>,
+        names: Arc<Names>,
     ) {
-        if !names.is_empty() {
-            self.names.insert((tenant.clone(), client.clone()), names);
-        }
+        self.names.insert((tenant.clone(), client.clone()), names);
     }
 
     /// Takes over from `older` the tools that went from a toolset and are still within their grace
@@ -203,28 +210,31 @@ impl FormerTools {
         after: &Arc<CompiledToolset>,
         grace: Grace,
     ) {
-        let key = || (after.entity.tenant.clone(), after.entity.id.clone());
-        let Some(connection) = &after.connection else { return };
-        let mut kept: Vec<FormerTool> = Vec::new();
-        if !older.tools.is_empty() {
-            let carried = older.tools.get(&key()).into_iter().flatten();
-            kept.extend(carried.filter(|former| former.until_ms > grace.now_ms).cloned());
+        let before = before.filter(|before| !Arc::ptr_eq(before, after));
+        if older.tools.is_empty() && before.is_none() {
+            return;
         }
-        if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, after)) {
-            for tool in &before.tools {
-                let Some(entity) = &tool.entity else { continue };
-                if after.tool(&tool.source_name).is_none() {
-                    kept.retain(|former| former.entity.name != entity.name);
-                    kept.push(FormerTool {
-                        entity: Arc::clone(entity),
-                        until_ms: grace.now_ms.saturating_add(grace.callable_ms),
-                        compiled: Some(Arc::clone(tool)),
-                    });
-                }
+        let Some(connection) = &after.connection else { return };
+        let key = (after.entity.tenant.clone(), after.entity.id.clone());
+        let mut kept: Tools = HashMap::new();
+        for (operation, former) in older.tools.get(&key).into_iter().flat_map(|tools| &**tools) {
+            if former.until_ms > grace.now_ms {
+                kept.insert(operation.clone(), former.clone());
             }
         }
-        kept.retain_mut(|former| {
-            if after.tool(&former.entity.name).is_some() {
+        for tool in before.into_iter().flat_map(|before| &before.tools) {
+            let Some(entity) = &tool.entity else { continue };
+            if after.tool(&tool.source_name).is_none() {
+                let former = FormerTool {
+                    entity: Arc::clone(entity),
+                    until_ms: grace.now_ms.saturating_add(grace.callable_ms),
+                    compiled: Some(Arc::clone(tool)),
+                };
+                kept.insert(tool.source_name.clone(), former);
+            }
+        }
+        kept.retain(|operation, former| {
+            if after.tool(operation).is_some() {
                 return false;
             }
             let compiled = former.compiled.take();
@@ -238,35 +248,30 @@ impl FormerTools {
             former.compiled.is_some()
         });
         if !kept.is_empty() {
-            self.tools.insert(key(), kept);
+            self.tools.insert(key, Arc::new(kept));
         }
     }
 
     /// Lets the oldest tools go where there are too many.
     pub(super) fn bound(&mut self) {
-        let mut count: usize = self.tools.values().map(Vec::len).sum();
+        let all = || self.tools.values().flat_map(|tools| tools.values());
+        let count = all().count();
         if count <= TOOLS_MAX {
             return;
         }
-        let mut times: Vec<u64> = self.tools.values().flatten().map(|one| one.until_ms).collect();
+        let mut times: Vec<u64> = all().map(|former| former.until_ms).collect();
         times.sort_unstable();
         let oldest_kept = times.get(count - TOOLS_MAX).copied().unwrap_or(u64::MAX);
+        // Those of one change have one time: only some of them stay.
+        let mut room = TOOLS_MAX - times.iter().filter(|time| **time > oldest_kept).count();
         self.tools.retain(|_, tools| {
-            tools.retain(|former| {
-                // Those of one change have one time: some of them stay.
-                let stays = former.until_ms > oldest_kept
-                    || (former.until_ms == oldest_kept && count <= TOOLS_MAX);
-                count -= usize::from(!stays);
-                stays
+            Arc::make_mut(tools).retain(|_, former| {
+                let has_room = former.until_ms == oldest_kept && room > 0;
+                room -= usize::from(has_room);
+                former.until_ms > oldest_kept || has_room
             });
             !tools.is_empty()
         });
-    }
-
-    fn tool(&self, tenant: &TenantId, former: &FormerName) -> Option<&Arc<CompiledTool>> {
-        let tools = self.tools.get(&(tenant.clone(), former.toolset.clone()))?;
-        let tool = tools.iter().find(|tool| tool.entity.name == former.operation)?;
-        tool.compiled.as_ref()
     }
 }
 
@@ -280,105 +285,95 @@ fn row(key: String, written: &impl Serialize) -> Row {
 /// The names of a view that went, now that it has the tools of `after`. The tools of toolsets that
 /// the view does not have any more are not among them.
 pub(super) fn names_that_went(
-    known: &[FormerName],
+    known: Option<&Arc<Names>>,
     before: Option<&Arc<ToolList>>,
     after: &Arc<ToolList>,
     grace: Grace,
-) -> Vec<FormerName> {
-    let has_toolset =
-        |id: &ToolsetId| after.toolsets.iter().any(|shown| shown.toolset.entity.id == *id);
+) -> Option<Arc<Names>> {
+    let before = before.filter(|before| !Arc::ptr_eq(before, after));
+    if known.is_none() && before.is_none() {
+        return None;
+    }
     let is_there = |name: &str| after.tool(name).is_some() || after.hidden_tool(name).is_some();
-    let is_kept = |former: &&FormerName| {
-        former.until_ms.saturating_add(GONE_MS) > grace.now_ms
-            && !is_there(former.name.as_str())
-            && has_toolset(&former.toolset)
-    };
-    let mut names: Vec<FormerName> = known.iter().filter(is_kept).cloned().collect();
-    if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, after)) {
-        let went = before
-            .tools
-            .iter()
-            .filter(|tool| !is_there(tool.name.as_str()) && has_toolset(&tool.toolset));
-        for tool in went {
-            names.push(FormerName {
-                name: tool.name.clone(),
+    let mut names = Names::new();
+    for (name, former) in known.into_iter().flat_map(|names| &**names) {
+        if former.until_ms.saturating_add(GONE_MS) > grace.now_ms
+            && !is_there(name.as_str())
+            && after.toolset(&former.toolset).is_some()
+        {
+            names.insert(name.clone(), former.clone());
+        }
+    }
+    for tool in before.into_iter().flat_map(|before| &before.tools) {
+        if !is_there(tool.name.as_str()) && after.toolset(&tool.toolset).is_some() {
+            let former = FormerName {
                 toolset: tool.toolset.clone(),
                 operation: tool.source_name.clone(),
                 until_ms: grace.now_ms.saturating_add(grace.callable_ms),
-            });
+            };
+            names.insert(tool.name.clone(), former);
         }
     }
     if names.len() > NAMES_MAX {
-        names.sort_by(|one, other| other.until_ms.cmp(&one.until_ms));
-        names.truncate(NAMES_MAX);
+        let mut by_time: Vec<(ToolName, FormerName)> = names.into_iter().collect();
+        by_time.sort_by_key(|(_, former)| Reverse(former.until_ms));
+        names = by_time.into_iter().take(NAMES_MAX).collect();
     }
-    names
+    match known {
+        _ if names.is_empty() => None,
+        Some(known) if **known == names => Some(Arc::clone(known)),
+        _ => Some(Arc::new(names)),
+    }
 }
 
-/// The names of a view that went, ready to be looked up.
-#[derive(Debug, Default)]
-pub(super) struct DeprecatedNames(HashMap<ToolName, Entry>);
-
+/// The names of a view that went. What is behind one is looked for when it is asked for, which is
+/// seldom: a change of a large catalog would take long if it were looked for with every change.
 #[derive(Debug)]
-struct Entry {
-    callable: Option<(Arc<ViewTool>, Option<ToolName>)>,
-    until_ms: u64,
+pub(super) struct DeprecatedNames {
+    names: Arc<Names>,
+    list: Arc<ToolList>,
+    /// What went from the toolsets of the view.
+    tools: HashMap<ToolsetId, Arc<Tools>>,
 }
 
 impl DeprecatedNames {
-    pub(super) fn compile(
-        names: &[FormerName],
-        list: &ToolList,
+    pub(super) fn new(
+        names: Arc<Names>,
+        list: &Arc<ToolList>,
         former: &FormerTools,
         tenant: &TenantId,
     ) -> Self {
-        if names.is_empty() {
-            return Self::default();
-        }
-        type Operation<'a> = (&'a ToolsetId, &'a OperationName);
-        let operation = |tool: &'_ Arc<ViewTool>| -> (ToolsetId, OperationName) {
-            (tool.toolset.clone(), tool.source_name.clone())
-        };
-        let hidden: std::collections::HashSet<_> = list.hidden.iter().map(operation).collect();
-        let current: HashMap<Operation<'_>, &Arc<ViewTool>> =
-            list.tools.iter().map(|tool| ((&tool.toolset, &tool.source_name), tool)).collect();
-        let entries = names.iter().filter_map(|name| {
-            let until_ms = name.until_ms;
-            if hidden.contains(&(name.toolset.clone(), name.operation.clone())) {
-                return None;
-            }
-            let callable = match current.get(&(&name.toolset, &name.operation)) {
-                Some(tool) => Some((Arc::clone(tool), Some(tool.name.clone()))),
-                None => {
-                    let shown =
-                        list.toolsets.iter().find(|one| one.toolset.entity.id == name.toolset)?;
-                    match former.tool(tenant, name) {
-                        None => None,
-                        Some(tool) => {
-                            let tool = shown.show_former(name.name.clone(), tool);
-                            if tool.permission.is_denied() {
-                                return None;
-                            }
-                            Some((tool, None))
-                        }
-                    }
-                }
-            };
-            Some((name.name.clone(), Entry { callable, until_ms }))
+        let ids = list.toolsets.iter().map(|shown| shown.key.toolset.clone());
+        let tools = ids.filter_map(|id| {
+            let tools = former.tools.get(&(tenant.clone(), id.clone()))?;
+            Some((id, Arc::clone(tools)))
         });
-        Self(entries.collect())
+        Self { names, list: Arc::clone(list), tools: tools.collect() }
     }
 
     pub(super) fn find(&self, name: &str, now_ms: u64) -> Option<Deprecated> {
-        let Entry { callable, until_ms } = self.0.get(name)?;
+        let (name, former) = self.names.get_key_value(name)?;
+        let FormerName { toolset, operation, until_ms } = former;
+        let shown = self.list.toolset(toolset)?;
+        let until_ms = *until_ms;
+        let callable = if let Some(current) = shown.toolset.tool(operation) {
+            // It is there under another name, or hidden: then this name is hidden too.
+            let is_it = |tool: &&Arc<ViewTool>| Arc::ptr_eq(&tool.tool, current);
+            let tool = self.list.tools.iter().find(is_it)?;
+            Some((Arc::clone(tool), Some(tool.name.clone())))
+        } else {
+            let former = self.tools.get(toolset).and_then(|tools| tools.get(operation));
+            let compiled = former.and_then(|former| former.compiled.as_ref());
+            compiled.map(|compiled| (shown.show_former(name.clone(), compiled), None))
+        };
+        if callable.as_ref().is_some_and(|(tool, _)| tool.permission.is_denied()) {
+            return None;
+        }
         match callable {
-            Some((tool, now_called)) if now_ms < *until_ms => Some(Deprecated::Callable {
-                tool: Arc::clone(tool),
-                now_called: now_called.clone(),
-                until_ms: *until_ms,
-            }),
-            _ if now_ms < until_ms.saturating_add(GONE_MS) => Some(Deprecated::Gone),
-            _ => None,
+            Some((tool, now_called)) if now_ms < until_ms => {
+                Some(Deprecated::Callable { tool, now_called, until_ms })
+            }
+            _ => (now_ms < until_ms.saturating_add(GONE_MS)).then_some(Deprecated::Gone),
         }
     }
 }

@@ -83,11 +83,10 @@ fn declared_default(input: &Value, path: &str) -> Option<String> {
 
 fn by_method(said: Annotations, method: ToolMethod) -> SideEffect {
     match (said.read_only_hint, said.destructive_hint, method) {
-        (Some(true), ..) => SideEffect::Read,
-        (_, Some(true), _) => SideEffect::Destructive,
-        (None, None, ToolMethod::Get | ToolMethod::Head) => SideEffect::Read,
-        (None, Some(false), ToolMethod::Get | ToolMethod::Head) => SideEffect::Read,
-        (_, None, ToolMethod::Delete) => SideEffect::Destructive,
+        (Some(true), ..) | (None, None | Some(false), ToolMethod::Get | ToolMethod::Head) => {
+            SideEffect::Read
+        }
+        (_, Some(true), _) | (_, None, ToolMethod::Delete) => SideEffect::Destructive,
         _ => SideEffect::Write,
     }
 }

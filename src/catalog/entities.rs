@@ -8,14 +8,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Assignment, ClientApplication, Connection, Origin, Problem, Snapshot, Tenant, Tool, Toolset,
+    Assignment, ClientApplication, Connection, Document, EntityChange, Origin, Problem, Snapshot,
+    Tenant, Tool, Toolset,
 };
 
 /// Most entities of all kinds together.
 pub const ENTITIES_MAX: usize = 1_000_000;
 
 /// The kinds of entities, in the order in which they refer to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is the type of that name")]
 pub enum Kind {
     Tenant,
@@ -55,7 +59,7 @@ impl Kind {
     }
 
     /// The fields that name an entity of this kind.
-    pub(super) fn key_fields(self) -> &'static [&'static str] {
+    pub fn key_fields(self) -> &'static [&'static str] {
         match self {
             Self::Tenant => &["id"],
             Self::ClientApplication | Self::Connection | Self::Toolset => &["tenant", "id"],
@@ -207,60 +211,79 @@ impl Gaps {
 
 /// Calls `$body` with `$list` being each list in turn.
 macro_rules! for_each_list {
-    ($entities:expr, $list:ident => $body:expr) => {{
+    (ref $entities:expr, $list:ident => $body:expr) => {
+        for_each_list!(@ $entities, $list => $body, &)
+    };
+    (mut $entities:expr, $list:ident => $body:expr) => {
+        for_each_list!(@ $entities, $list => $body, &mut)
+    };
+    (@ $entities:expr, $list:ident => $body:expr, $($borrow:tt)+) => {{
         {
-            let $list = $entities.tenants;
+            let $list = $($borrow)+ $entities.tenants;
             $body
         }
         {
-            let $list = $entities.client_applications;
+            let $list = $($borrow)+ $entities.client_applications;
             $body
         }
         {
-            let $list = $entities.connections;
+            let $list = $($borrow)+ $entities.connections;
             $body
         }
         {
-            let $list = $entities.toolsets;
+            let $list = $($borrow)+ $entities.toolsets;
             $body
         }
         {
-            let $list = $entities.tools;
+            let $list = $($borrow)+ $entities.tools;
             $body
         }
         {
-            let $list = $entities.assignments;
-            $body
-        }
-    }};
-    (ref $entities:expr, $list:ident => $body:expr) => {{
-        {
-            let $list = &$entities.tenants;
-            $body
-        }
-        {
-            let $list = &$entities.client_applications;
-            $body
-        }
-        {
-            let $list = &$entities.connections;
-            $body
-        }
-        {
-            let $list = &$entities.toolsets;
-            $body
-        }
-        {
-            let $list = &$entities.tools;
-            $body
-        }
-        {
-            let $list = &$entities.assignments;
+            let $list = $($borrow)+ $entities.assignments;
             $body
         }
     }};
 }
 pub(super) use for_each_list;
+
+/// Gives `$body` with `$list` being the list of the entities of `$kind`.
+macro_rules! with_list {
+    ($kind:expr, ref $entities:expr, $list:ident => $body:expr) => {
+        with_list!(@ $kind, $entities, $list => $body, &)
+    };
+    ($kind:expr, mut $entities:expr, $list:ident => $body:expr) => {
+        with_list!(@ $kind, $entities, $list => $body, &mut)
+    };
+    (@ $kind:expr, $entities:expr, $list:ident => $body:expr, $($borrow:tt)+) => {
+        match $kind {
+            Kind::Tenant => {
+                let $list = $($borrow)+ $entities.tenants;
+                $body
+            }
+            Kind::ClientApplication => {
+                let $list = $($borrow)+ $entities.client_applications;
+                $body
+            }
+            Kind::Connection => {
+                let $list = $($borrow)+ $entities.connections;
+                $body
+            }
+            Kind::Toolset => {
+                let $list = $($borrow)+ $entities.toolsets;
+                $body
+            }
+            Kind::Tool => {
+                let $list = $($borrow)+ $entities.tools;
+                $body
+            }
+            Kind::Assignment => {
+                let $list = $($borrow)+ $entities.assignments;
+                $body
+            }
+        }
+    };
+}
+pub(super) use with_list;
 
 impl Entities {
     /// How many there are, of all kinds.
@@ -301,13 +324,37 @@ impl Entities {
     /// What must happen to `self` to become `newer`. Where an entity was written does not count.
     pub fn difference(&self, newer: &Self) -> Difference {
         let mut difference = Difference::default();
-        differ(&self.tenants, &newer.tenants, &mut difference);
-        differ(&self.client_applications, &newer.client_applications, &mut difference);
-        differ(&self.connections, &newer.connections, &mut difference);
-        differ(&self.toolsets, &newer.toolsets, &mut difference);
-        differ(&self.tools, &newer.tools, &mut difference);
-        differ(&self.assignments, &newer.assignments, &mut difference);
+        macro_rules! compare {
+            ($($list:ident),+) => {$(
+                differ(&self.$list, &newer.$list, |name, before, after| match (before, after) {
+                    (None, _) => difference.added.push(name),
+                    (Some(_), Some(_)) => difference.changed.push(name),
+                    (Some(_), None) => difference.removed.push(name),
+                });
+            )+};
+        }
+        compare!(tenants, client_applications, connections, toolsets, tools, assignments);
         difference
+    }
+
+    /// As [`Entities::difference`], with every entity as it was and as it becomes, in the order of
+    /// kinds and keys.
+    pub fn changes(&self, newer: &Self) -> Vec<EntityChange> {
+        let mut changes = Vec::new();
+        macro_rules! compare {
+            ($($list:ident),+) => {$(
+                differ(&self.$list, &newer.$list, |name, before, after| {
+                    changes.push(EntityChange {
+                        kind: name.kind,
+                        key: name.key,
+                        before: before.map(Document::of),
+                        after: after.map(Document::of),
+                    });
+                });
+            )+};
+        }
+        compare!(tenants, client_applications, connections, toolsets, tools, assignments);
+        changes
     }
 }
 
@@ -343,26 +390,35 @@ fn overlay<T: Entity>(older: &mut Vec<Entry<T>>, newer: Vec<Entry<T>>) {
     }
 }
 
-fn differ<T: Entity>(older: &[Entry<T>], newer: &[Entry<T>], into: &mut Difference) {
+type Pair<'a, T> = (Option<&'a Entry<T>>, Option<&'a Entry<T>>);
+
+/// Tells of every entity that is not the same in both, in the order of their keys.
+fn differ<T: Entity>(
+    older: &[Entry<T>],
+    newer: &[Entry<T>],
+    mut tell: impl FnMut(EntityName, Option<&Entry<T>>, Option<&Entry<T>>),
+) {
     // What both share at the same place, the most of two versions, takes no key and no comparison.
     let is_shared = |place: usize| match (older.get(place), newer.get(place)) {
         (Some(one), Some(other)) => Arc::ptr_eq(&one.value, &other.value),
         _ => false,
     };
-    let rest = |list: &[Entry<T>]| -> BTreeMap<String, Arc<T>> {
-        let rest = list.iter().enumerate().filter(|(place, _)| !is_shared(*place));
-        rest.map(|(_, entry)| (entry.value.key(), Arc::clone(&entry.value))).collect()
-    };
-    let (mut old, new) = (rest(older), rest(newer));
-    let named = |key: String| EntityName { kind: T::KIND, key };
-    for (key, value) in new {
-        match old.remove(&key) {
-            None => into.added.push(named(key)),
-            Some(before) if !Arc::ptr_eq(&before, &value) && before != value => {
-                into.changed.push(named(key));
+    let mut pairs: BTreeMap<String, Pair<'_, T>> = BTreeMap::new();
+    for (_, entry) in older.iter().enumerate().filter(|(place, _)| !is_shared(*place)) {
+        pairs.entry(entry.value.key()).or_default().0 = Some(entry);
+    }
+    for (_, entry) in newer.iter().enumerate().filter(|(place, _)| !is_shared(*place)) {
+        pairs.entry(entry.value.key()).or_default().1 = Some(entry);
+    }
+    for (key, (before, after)) in pairs {
+        let is_same = match (before, after) {
+            (Some(one), Some(other)) => {
+                Arc::ptr_eq(&one.value, &other.value) || one.value == other.value
             }
-            Some(_) => {}
+            _ => false,
+        };
+        if !is_same {
+            tell(EntityName { kind: T::KIND, key }, before, after);
         }
     }
-    into.removed.extend(old.into_keys().map(named));
 }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,6 +44,34 @@ pub fn read_text(file: &Path, text: &str) -> (Entities, Vec<Problem>) {
     let mut reading = Reading::new(ENTITIES_MAX);
     reading.text(&Origin::new(file, 0), text);
     (reading.entities, reading.problems)
+}
+
+/// What files look like from outside: alike where nothing was written meanwhile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fingerprint(Vec<(PathBuf, Option<Look>)>);
+
+/// Modification time, size, and the file itself: a new one may have the time of the old.
+type Look = (i64, i64, u64, u64, u64);
+
+/// Looks at the files that [`read`] would read.
+pub fn fingerprint(paths: &[PathBuf]) -> Fingerprint {
+    let look = |path: &Path| {
+        let data = fs::metadata(path).ok()?;
+        Some((data.mtime(), data.mtime_nsec(), data.size(), data.dev(), data.ino()))
+    };
+    let mut looks = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let files = files_of(path).unwrap_or_default();
+            looks.extend(files.into_iter().map(|file| {
+                let look = look(&file);
+                (file, look)
+            }));
+        } else {
+            looks.push((path.clone(), look(path)));
+        }
+    }
+    Fingerprint(looks)
 }
 
 fn format_of(path: &Path) -> Option<Format> {

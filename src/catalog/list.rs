@@ -9,6 +9,7 @@ use super::search::{self, SearchIndex, SearchText};
 use super::shown::{ShownToolset, ViewTool, name_hash};
 use super::{
     CompiledTool, DiscoveryMode, HelperTool, ToolListing, ToolName, ToolPattern, ToolShape,
+    ToolsetId,
 };
 use crate::mapping::Dialect;
 
@@ -24,6 +25,7 @@ pub(super) struct Frame {
 /// The tools of some toolsets together: one for all client applications that are shown the same.
 #[derive(Debug)]
 pub(super) struct ToolList {
+    /// By their ids.
     pub(super) toolsets: Vec<Arc<ShownToolset>>,
     /// Visible ones, by name.
     pub(super) tools: Vec<Arc<ViewTool>>,
@@ -127,6 +129,12 @@ impl ToolList {
     pub(super) fn hidden_tool(&self, name: &str) -> Option<&Arc<ViewTool>> {
         let place = self.hidden.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
         self.hidden.get(place)
+    }
+
+    /// The toolset with that id, as it is shown.
+    pub(super) fn toolset(&self, id: &ToolsetId) -> Option<&Arc<ShownToolset>> {
+        let place = self.toolsets.binary_search_by(|shown| shown.key.toolset.cmp(id)).ok()?;
+        self.toolsets.get(place)
     }
 
     pub(super) fn helpers(&self) -> impl Iterator<Item = HelperTool> + '_ {

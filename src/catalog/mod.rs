@@ -15,23 +15,27 @@
 //! - every problem is reported in one run, each with the file and line of what it is about;
 //! - in a view a tool's name is unique, and tools are in the order of their names;
 //! - the bytes of `tools/list` are finished here, for each shape of the protocol;
-//! - secrets of connections show in no `Debug` and no message.
+//! - secrets of connections show in no `Debug`, no message and no [`FieldChange`].
 //!
 //! Only [`files`] reads files, and never on a core.
 
 mod builtin;
+mod change;
 mod check;
 mod compile;
 mod connection;
 mod deprecated;
+mod document;
 mod effects;
 mod entities;
+mod export;
 mod exposed;
 mod faults;
 pub mod files;
 mod formats;
 mod fragment;
 mod helper;
+mod history;
 mod limits;
 mod list;
 mod model;
@@ -43,6 +47,7 @@ mod prompts;
 mod rows;
 mod schema_hash;
 pub mod search;
+mod secrets;
 mod shown;
 mod snapshot;
 mod tool;
@@ -53,13 +58,17 @@ mod view;
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
+pub use change::{EntityChange, FieldChange};
 pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
 pub use deprecated::{Deprecated, FormerTools, Grace};
+pub use document::{Document, InvalidEntity};
 pub use effects::EffectByArgument;
 pub use entities::{Difference, ENTITIES_MAX, Entities, Entity, EntityName, Entry, Kind};
+pub use export::{ExportError, ExportFormat, export};
 pub use faults::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX};
 pub use fragment::{SAFETY_META, ToolShape};
 pub use helper::HelperTool;
+pub use history::{Action, ChangeHeader, ChangeRecord, HistoryError};
 pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
 pub use list::ListEntry;
 pub use model::{
@@ -79,6 +88,7 @@ pub use policy::{
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::EffectivePrompt;
 pub use rows::{Row, RowError};
+pub use secrets::MASK;
 pub use shown::ViewTool;
 pub use snapshot::Snapshot;
 pub use tool::{CompiledTool, ToolKind};

@@ -107,7 +107,11 @@ pub struct Connection {
     /// Scheme, host, port and the path all tools' paths are appended to.
     pub base_url: String,
     /// Sent with every request; this is where an API's credential goes.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "super::secrets::headers",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub headers: BTreeMap<String, Secret>,
     /// Longest time until the connection stands; the setting where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

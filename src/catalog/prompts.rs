@@ -127,12 +127,11 @@ fn write_texts(out: &mut Vec<u8>, prompt: &EffectivePrompt, shape: ToolShape) {
         write_string(out, title);
     }
     out.extend_from_slice(b",\"description\":");
-    match &prompt.description {
-        Some(description) => write_string(out, description),
-        None => {
-            let name = prompt.title.as_deref().unwrap_or(prompt.name.as_str());
-            write_string(out, &format!("How to use the tools of {name}"));
-        }
+    if let Some(description) = &prompt.description {
+        write_string(out, description);
+    } else {
+        let name = prompt.title.as_deref().unwrap_or(prompt.name.as_str());
+        write_string(out, &format!("How to use the tools of {name}"));
     }
 }
 

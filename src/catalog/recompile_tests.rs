@@ -160,7 +160,7 @@ fn shown(snapshot: &Snapshot) -> Vec<(String, Vec<Value>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     /// However a catalog came to be, it shows what it would had it been compiled at once.
     #[test]

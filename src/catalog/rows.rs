@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::entities::for_each_list;
-use super::{Entities, Entity, EntityName, Entry, Kind, Origin};
+use super::{Entities, Entity, EntityChange, EntityName, Entry, Kind, Origin};
 
 const ROW_VERSION: u8 = 1;
 
@@ -61,6 +61,19 @@ impl EntityName {
     /// The key of this entity's row.
     pub fn row_key(&self) -> Vec<u8> {
         format!("{}/{}", self.kind.as_str(), self.key).into_bytes()
+    }
+}
+
+impl EntityChange {
+    /// The row this change leaves: its key, and its value unless the entity was removed.
+    pub fn row(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+        let value = self.after.as_ref().map(|after| {
+            let mut value = vec![ROW_VERSION];
+            // Writing to memory cannot fail, and there is nothing in it that JSON cannot hold.
+            let _ = serde_json::to_writer(&mut value, after);
+            value
+        });
+        (self.name().row_key(), value)
     }
 }
 

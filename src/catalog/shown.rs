@@ -95,6 +95,13 @@ pub(super) struct Setting {
     pub(super) budget: u8,
 }
 
+impl Setting {
+    /// What is really shown.
+    fn effective(self) -> Self {
+        Self { discovery: shown_mode(self.dialect, self.discovery), ..self }
+    }
+}
+
 /// All that decides how a toolset is shown, but for its tools.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ShownKey {
@@ -129,8 +136,8 @@ impl ShownToolset {
             .map(|shown| (Arc::as_ptr(&shown.tool), shown))
             .collect();
         let mut permissions = Permissions::new(&key.policies);
-        let Setting { dialect, discovery, budget } = key.setting;
-        let setting = Setting { dialect, discovery: shown_mode(dialect, discovery), budget };
+        let setting = key.setting.effective();
+        let budget = setting.budget;
         let shown = toolset.tools.iter().map(|tool| {
             // The key says all else that a shown tool depends on.
             if let Some(known) = known.get(&Arc::as_ptr(tool)) {
@@ -147,6 +154,6 @@ impl ShownToolset {
     /// Shows a tool that is not of the toolset any more, under the name it had.
     pub(super) fn show_former(&self, name: ToolName, tool: &Arc<CompiledTool>) -> Arc<ViewTool> {
         let permission = Permissions::new(&self.key.policies).of(tool);
-        Arc::new(ViewTool::new(name, Arc::clone(tool), self.key.setting, permission))
+        Arc::new(ViewTool::new(name, Arc::clone(tool), self.key.setting.effective(), permission))
     }
 }

@@ -45,7 +45,7 @@ pub struct View {
     pub caller_limits: Limits,
     pub(super) list: Arc<ToolList>,
     pub(super) prompts: Arc<PromptList>,
-    pub(super) deprecated: DeprecatedNames,
+    pub(super) deprecated: Option<DeprecatedNames>,
     pub(super) inputs: ViewInputs,
 }
 
@@ -94,7 +94,7 @@ impl View {
 
     /// What is left of a name that is no assigned tool's any more.
     pub fn deprecated(&self, name: &str, now_ms: u64) -> Option<Deprecated> {
-        self.deprecated.find(name, now_ms)
+        self.deprecated.as_ref()?.find(name, now_ms)
     }
 
     /// The runtime's own helpers that are in the list.

@@ -10,7 +10,7 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{AdminArguments, CommandError, quickstart};
+use super::{AdminArguments, AuthorArguments, CommandError, quickstart};
 use crate::{
     http::{self, BodyLength, Limits, Method, ResponseProgress, ResponseReader},
     settings::{self, Settings},
@@ -82,9 +82,33 @@ impl AdminClient {
         target: &str,
         body: Option<&Value>,
     ) -> Result<T, CommandError> {
+        self.json_with(&[], method, target, body)
+    }
+
+    /// As [`AdminClient::json`], in the name of an author.
+    pub(super) fn json_by<T: DeserializeOwned>(
+        &self,
+        author: &AuthorArguments,
+        method: Method,
+        target: &str,
+        body: Option<&Value>,
+    ) -> Result<T, CommandError> {
+        match &author.author {
+            Some(author) => self.json_with(&[("X-Author", author)], method, target, body),
+            None => self.json_with(&[], method, target, body),
+        }
+    }
+
+    fn json_with<T: DeserializeOwned>(
+        &self,
+        more: &[(&str, &str)],
+        method: Method,
+        target: &str,
+        body: Option<&Value>,
+    ) -> Result<T, CommandError> {
         let body = body.map(|body| body.to_string().into_bytes());
-        let answer =
-            self.send(method, target, &[("Content-Type", "application/json")], body.as_deref())?;
+        let headers = [&[("Content-Type", "application/json")], more].concat();
+        let answer = self.send(method, target, &headers, body.as_deref())?;
         if !(200..300).contains(&answer.status) {
             return Err(answer.refusal());
         }

@@ -2,10 +2,15 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use serde::Deserialize;
 use serde_json::json;
 
-use super::{AdminArguments, CommandError, admin_client::AdminClient, check, output};
+use super::{
+    AdminArguments, AuthorArguments, CommandError,
+    admin_client::AdminClient,
+    check,
+    difference::{self, Told},
+    output,
+};
 use crate::http::Method;
 
 /// Arguments of `ringway apply`.
@@ -17,17 +22,14 @@ pub(super) struct Arguments {
     /// Print what would change and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Remove everything that these files do not declare, of every tenant: the catalog becomes what
+    /// the files say. Refused where they declare nothing. Look with --dry-run first
+    #[arg(long)]
+    prune: bool,
+    #[command(flatten)]
+    author: AuthorArguments,
     #[command(flatten)]
     admin: AdminArguments,
-}
-
-/// What the server changed, or would change.
-#[derive(Debug, Deserialize)]
-struct Applied {
-    added: Vec<String>,
-    changed: Vec<String>,
-    removed: Vec<String>,
-    version: u64,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
@@ -38,23 +40,30 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let rows: HashMap<String, String> =
         entities.rows().into_iter().map(|(key, value)| (text(key), text(value))).collect();
-    let body = json!({ "rows": rows, "dry_run": arguments.dry_run });
-    let applied: Applied = client.json(Method::Post, "/apply", Some(&body))?;
-    for (sign, names) in [("+", &applied.added), ("~", &applied.changed), ("-", &applied.removed)] {
-        for name in names {
-            output::line(format_args!("{sign} {name}"));
+    let mut body = json!({
+        "rows": rows,
+        "dry_run": true,
+        "prune": arguments.prune,
+        "comment": arguments.author.comment,
+    });
+    let mut ask = |more: &[(&str, serde_json::Value)]| -> Result<Told, CommandError> {
+        for (name, value) in more {
+            body[*name] = value.clone();
         }
-    }
-    let counts = format!(
-        "{} added, {} changed, {} removed",
-        applied.added.len(),
-        applied.changed.len(),
-        applied.removed.len()
-    );
+        client.json_by(&arguments.author, Method::Post, "/apply", Some(&body))
+    };
+    // What is printed is what is done: were the catalog changed meanwhile, nothing would be.
+    let mut told = ask(&[])?;
+    difference::print(&told.changes);
+    let counts = difference::counts(&told.changes);
     if arguments.dry_run {
         output::line(format_args!("{counts}. Nothing was changed (--dry-run)."));
-    } else {
-        output::line(format_args!("{counts}. The catalog is at version {}.", applied.version));
+        return Ok(());
     }
+    if !told.changes.is_empty() {
+        let version = told.version;
+        told = ask(&[("dry_run", json!(false)), ("expected_version", json!(version))])?;
+    }
+    output::line(format_args!("{counts}. The catalog is at version {}.", told.version));
     Ok(())
 }

@@ -83,14 +83,17 @@ struct ExplainedLimit {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let (client, tool) = (encoded(&arguments.client), encoded(&arguments.tool));
-    let mut target = format!("/explain?client={client}&tool={tool}");
-    if let Some(trust) = arguments.trust {
-        target.push_str(&format!("&trust={}", trust.as_str()));
-    }
-    if let Some(key) = &arguments.key {
-        target.push_str(&format!("&key={}", encoded(key)));
-    }
+    let parameters = [
+        ("client", Some(arguments.client.as_str())),
+        ("tool", Some(arguments.tool.as_str())),
+        ("trust", arguments.trust.map(Trust::as_str)),
+        ("key", arguments.key.as_deref()),
+    ];
+    let query: Vec<String> = parameters
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", encoded(value?))))
+        .collect();
+    let target = format!("/explain?{}", query.join("&"));
     let admin = AdminClient::find(&arguments.admin)?;
     let explained: Value = admin.json(Method::Get, &target, None)?;
     if arguments.json {

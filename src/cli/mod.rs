@@ -9,8 +9,11 @@ mod apply;
 mod audit;
 mod call;
 mod check;
+mod difference;
 mod error;
 mod explain;
+mod export;
+mod history;
 mod key;
 mod output;
 mod quickstart;
@@ -48,6 +51,12 @@ enum Command {
     Check(check::Arguments),
     /// Put catalog files into the running server
     Apply(apply::Arguments),
+    /// Write the running server's catalog as files that `apply` takes back
+    Export(export::Arguments),
+    /// List the changes of the catalog, or show one
+    History(history::Arguments),
+    /// Bring the catalog back to what it was at a version
+    Rollback(history::RollbackArguments),
     /// Create, list and revoke API keys of client applications
     Key(key::Arguments),
     /// List the tools a client application sees
@@ -76,6 +85,31 @@ struct AdminArguments {
     config: Option<PathBuf>,
 }
 
+/// Who changes the catalog, and why: for the change log.
+#[derive(Debug, Clone, Args)]
+struct AuthorArguments {
+    /// Who makes this change, besides the user who runs the command
+    #[arg(long, value_name = "NAME")]
+    author: Option<String>,
+    /// Why, for the change log
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    comment: String,
+}
+
+impl AuthorArguments {
+    /// The comment as one more parameter of a query; empty where there is none.
+    fn comment_parameter(&self) -> String {
+        if self.comment.is_empty() {
+            return String::new();
+        }
+        let encoded = percent_encoding::utf8_percent_encode(
+            &self.comment,
+            percent_encoding::NON_ALPHANUMERIC,
+        );
+        format!("&comment={encoded}")
+    }
+}
+
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -90,6 +124,9 @@ pub fn run() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Apply(arguments) => apply::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::History(arguments) => history::run(&arguments),
+        Command::Rollback(arguments) => history::rollback(&arguments),
         Command::Key(arguments) => key::run(&arguments),
         Command::Tools(arguments) => call::list(&arguments),
         Command::Call(arguments) => call::run(&arguments),

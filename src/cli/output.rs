@@ -10,6 +10,11 @@ pub(super) fn line(text: impl Display) {
     let _ = writeln!(io::stdout().lock(), "{text}");
 }
 
+/// A result that is a text of its own, with line ends where it has them.
+pub(super) fn text(text: &str) {
+    let _ = io::stdout().lock().write_all(text.as_bytes());
+}
+
 /// An error, on standard error.
 pub(super) fn complain(error: impl Display) {
     let _ = writeln!(io::stderr().lock(), "error: {error}");

@@ -27,10 +27,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
             Value::Array(items) => {
                 items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
             }
+            Value::Object(_) => problems(value),
             other => other.to_string(),
         };
         vec![name.replace('_', " "), text]
     });
     output::table(&["STATUS", ""], &rows.collect::<Vec<_>>());
     Ok(())
+}
+
+/// Files that are bad since a time, each problem a line of its own.
+fn problems(value: &Value) -> String {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let problems = value.get("problems").and_then(Value::as_array).into_iter().flatten();
+    let lines: Vec<&str> = problems.filter_map(Value::as_str).collect();
+    format!("bad since {}, an older catalog is served:\n{}", text("since"), lines.join("\n"))
 }

@@ -94,3 +94,71 @@ impl Decision {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::governance::fixture;
+
+    const HOUR_MS: u64 = 3_600_000;
+
+    /// A tool's permission under the rules of a client application's policy.
+    fn permission(policy: &str) -> Permission {
+        let view = fixture::view(&format!(
+            "
+[[tenants]]
+id = 'acme'
+[[client_applications]]
+tenant = 'acme'
+id = 'desk'
+policy = {{ {policy} }}
+[[toolsets]]
+tenant = 'acme'
+id = 'own'
+kind = 'builtin'
+[[assignments]]
+tenant = 'acme'
+client_application = 'desk'
+toolset = 'own'
+"
+        ));
+        let tool = view.assigned().find(|tool| tool.name.as_str() == "list_tools").unwrap();
+        tool.permission.clone()
+    }
+
+    #[test]
+    fn each_reason_has_its_decision() {
+        let read = SideEffect::Read;
+        // 1970-01-01T00:00:00Z; the window opens at 08:00.
+        let window = "rules = [{ effect = 'allow', windows = [{ from = '08:00', to = '09:00' }] }]";
+        let trust = "rules = [{ effect = 'allow', required_trust = 'high' }]";
+        let deny = "rules = [{ effect = 'deny' }]";
+        let table = [
+            ("", 0, "allowed", "allowed."),
+            (deny, 0, "denied_by_rule", "denies this call"),
+            (trust, 0, "trust_too_low", "trust `high`"),
+            (window, 0, "outside_window", "after 1970-01-01T08:00:00Z"),
+            (window, 8 * HOUR_MS, "allowed", "allowed."),
+            (window, 9 * HOUR_MS, "outside_window", "after 1970-01-02T08:00:00Z"),
+        ];
+        for (policy, now_ms, code, text) in table {
+            let permission = permission(policy);
+            let decision = decide(&permission, Trust::Medium, read, now_ms);
+            assert_eq!(decision.code(), code, "{policy} at {now_ms}");
+            assert_eq!(decision.is_allowed, code == "allowed");
+            assert!(decision.text().contains(text), "{}", decision.text());
+        }
+        let trusted = decide(&permission(trust), Trust::High, read, 0);
+        assert!(trusted.is_allowed && trusted.observed.is_none());
+        for (policy, code) in [
+            (deny, "observed_denied_by_rule"),
+            (trust, "observed_trust_too_low"),
+            (window, "observed_outside_window"),
+        ] {
+            let permission = permission(&format!("mode = 'observe', {policy}"));
+            let decision = decide(&permission, Trust::Medium, read, 0);
+            assert!(decision.is_allowed && decision.reason == Reason::Allowed);
+            assert_eq!(decision.code(), code);
+        }
+    }
+}

@@ -8,12 +8,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Class, Decision, Handles, Level, Limiter, Reason, Usage, decide, moment, window};
-use crate::catalog::{
-    Assignment, ClientApplication, CompiledTool, Entities, Entry, Permission, Policy, PolicyEffect,
-    PolicyMode, PolicyRule, SideEffect, TimeWindow, Tool, Trust, View, ViewTool,
-};
+use super::{Class, Decision, Handles, Level, Limiter, Reason, Usage, decide, moment};
+use crate::catalog::{CompiledTool, Entities, SideEffect, Trust, View};
 use crate::identity::Caller;
+
+mod steps;
+mod subject;
+
+use steps::Written;
+use subject::Subject;
 
 const EFFECTS: [SideEffect; 3] = [SideEffect::Read, SideEffect::Write, SideEffect::Destructive];
 
@@ -155,7 +158,7 @@ pub fn explain(
     view: &Arc<View>,
     limiter: &Limiter,
 ) -> Explanation {
-    let subject = Subject::find(question.tool, entities, view);
+    let subject = Subject::find(question.tool, entities, view, question.now_ms);
     let written = Written::find(entities, view, &subject);
     let mut explanation = Explanation {
         asked: question.tool.to_owned(),
@@ -171,6 +174,9 @@ pub fn explain(
     };
     let Some((tool, permission)) = subject.compiled() else {
         explanation.because = subject.why_not_there(&written);
+        if subject.is_helper() {
+            explanation.conclusion = Conclusion::Allowed;
+        }
         return explanation;
     };
     explanation.calls = EFFECTS
@@ -185,7 +191,10 @@ pub fn explain(
     explanation.limits = limits(question, view, limiter, tool);
     let (conclusion, because) = conclude(&subject, &explanation, tool);
     explanation.conclusion = conclusion;
-    explanation.because = because;
+    explanation.because = match subject.remark() {
+        Some(remark) => format!("{because} {remark}"),
+        None => because,
+    };
     explanation
 }
 
@@ -243,7 +252,7 @@ fn conclude(
 ) -> (Conclusion, String) {
     let calls = &explanation.calls;
     let first_refused = calls.iter().find(|call| !call.allowed);
-    if !subject.is_visible {
+    if !subject.is_callable() {
         let why = first_refused.map_or(Reason::DeniedByRule.text(), |call| call.text.as_str());
         return (
             Conclusion::Hidden,
@@ -280,230 +289,5 @@ fn conclude(
     }
 }
 
-/// What was asked about, as far as it is there.
-struct Subject<'a> {
-    /// In the view, shown or not.
-    in_view: Option<&'a Arc<ViewTool>>,
-    is_visible: bool,
-    /// As it was written.
-    entity: Option<&'a Entry<Tool>>,
-}
-
-impl<'a> Subject<'a> {
-    fn find(asked: &str, entities: &'a Entities, view: &'a View) -> Self {
-        let is_meant = |toolset: &str, operation: &str| match asked.split_once('/') {
-            None => operation == asked,
-            Some((in_toolset, of_name)) => toolset == in_toolset && operation == of_name,
-        };
-        let is_tool = |tool: &&Arc<ViewTool>| {
-            is_meant(tool.tool.toolset.as_str(), tool.tool.source_name.as_str())
-        };
-        // What clients call it by comes first; an operation of that name may be another tool.
-        let visible = view.tool(asked).or_else(|| view.tools().iter().find(is_tool));
-        let in_view =
-            visible.or_else(|| view.hidden(asked)).or_else(|| view.assigned().find(is_tool));
-        let is_entity = |entry: &&Entry<Tool>| {
-            let tool = &entry.value;
-            let (toolset, operation) = (tool.toolset.as_str(), tool.name.as_str());
-            tool.tenant == view.tenant
-                && in_view.map_or_else(
-                    || is_meant(toolset, operation),
-                    |found| {
-                        found.tool.toolset.as_str() == toolset
-                            && found.tool.source_name.as_str() == operation
-                    },
-                )
-        };
-        let entity = entities.tools.iter().find(is_entity);
-        Self { in_view, is_visible: visible.is_some(), entity }
-    }
-
-    fn compiled(&self) -> Option<(&'a CompiledTool, &'a Permission)> {
-        self.in_view.map(|found| (&*found.tool, &found.permission))
-    }
-
-    fn toolset(&self) -> Option<&'a str> {
-        let of_entity = self.entity.map(|entry| entry.value.toolset.as_str());
-        self.in_view.map(|found| found.tool.toolset.as_str()).or(of_entity)
-    }
-
-    fn described(&self) -> Option<ExplainedTool> {
-        let origin = self.entity.map(|entry| entry.origin.to_string());
-        let (name, operation, weight) = match (self.in_view, self.entity) {
-            (Some(found), _) => {
-                let name = self.is_visible.then(|| found.name.to_string());
-                (name, found.tool.source_name.to_string(), found.tool.weight)
-            }
-            (None, Some(entry)) => {
-                (None, entry.value.name.to_string(), entry.value.weight.unwrap_or(1))
-            }
-            (None, None) => return None,
-        };
-        let toolset = self.toolset().unwrap_or_default().to_owned();
-        Some(ExplainedTool { name, toolset, operation, origin, weight })
-    }
-
-    /// Why it is not in the view at all.
-    fn why_not_there(&self, written: &Written<'_>) -> String {
-        let Some(entity) = self.entity else {
-            return "There is no such tool. `ringway tools` lists those the client application \
-                    sees."
-                .to_owned();
-        };
-        let toolset = &entity.value.toolset;
-        match written.assignment {
-            _ if !entity.value.enabled => "It is not published (`enabled = false`).".to_owned(),
-            None => {
-                format!("Its toolset `{toolset}` is not assigned to this client application.")
-            }
-            Some(assignment) if !assignment.value.enabled => format!(
-                "The assignment of its toolset `{toolset}` is switched off ({}).",
-                assignment.origin
-            ),
-            Some(_) => "The running catalog does not have it yet.".to_owned(),
-        }
-    }
-}
-
-/// The policies of a view as they were written.
-struct Written<'a> {
-    client: Option<&'a Entry<ClientApplication>>,
-    assignment: Option<&'a Entry<Assignment>>,
-    tenant: (bool, String),
-}
-
-impl<'a> Written<'a> {
-    fn find(entities: &'a Entities, view: &View, subject: &Subject<'_>) -> Self {
-        let of_view = |client: &ClientApplication| {
-            client.tenant == view.tenant && client.id == view.client_application
-        };
-        let of_toolset = |assignment: &Assignment| {
-            assignment.tenant == view.tenant
-                && assignment.client_application == view.client_application
-                && Some(assignment.toolset.as_str()) == subject.toolset()
-        };
-        let tenant = entities.tenants.iter().find(|entry| entry.value.id == view.tenant);
-        Self {
-            client: entities.client_applications.iter().find(|entry| of_view(&entry.value)),
-            assignment: entities.assignments.iter().find(|entry| of_toolset(&entry.value)),
-            tenant: tenant.map_or_else(Default::default, |entry| {
-                (entry.value.default_deny, entry.origin.to_string())
-            }),
-        }
-    }
-
-    /// What is asked about a call, in order.
-    fn steps(&self, tool: &CompiledTool, effect: SideEffect, question: &Question<'_>) -> Vec<Step> {
-        let own = self
-            .client
-            .map(|entry| ("client_application", &entry.value.policy, entry.origin.to_string()));
-        let assigned = self
-            .assignment
-            .map(|entry| ("assignment", &entry.value.policy, entry.origin.to_string()));
-        let mut steps = Vec::new();
-        let mut has_say = false;
-        for (owner, policy, origin) in own.into_iter().chain(assigned) {
-            let mut is_decided = policy.rules.is_empty();
-            has_say |= !is_decided;
-            for (rule, number) in policy.rules.iter().zip(1_u32..) {
-                let mut step = step(owner, policy, &origin, rule, effect, question);
-                step.rule = Some(number);
-                if let Some(other) = passed_over(rule, tool, effect) {
-                    (step.matches, step.allows, step.next_opening) = (false, None, None);
-                    step.text = other.to_owned();
-                }
-                is_decided = step.matches;
-                steps.push(step);
-                if is_decided {
-                    break;
-                }
-            }
-            if !is_decided {
-                steps.push(self.default(policy.mode == PolicyMode::Observe));
-            }
-        }
-        if !has_say {
-            steps.push(self.default(false));
-        }
-        steps
-    }
-
-    fn default(&self, observes: bool) -> Step {
-        let (denies, origin) = &self.tenant;
-        let text = if *denies {
-            "no rule matches; the tenant denies what no rule allows (default_deny)"
-        } else {
-            "no rule matches; the tenant allows what no rule denies"
-        };
-        Step {
-            policy: "tenant",
-            origin: origin.clone(),
-            rule: None,
-            observes,
-            matches: true,
-            allows: Some(!denies),
-            text: text.to_owned(),
-            next_opening: None,
-        }
-    }
-}
-
-/// Why a rule is not about a call.
-fn passed_over(rule: &PolicyRule, tool: &CompiledTool, effect: SideEffect) -> Option<&'static str> {
-    let (toolset, operation) = (tool.toolset.as_str(), tool.source_name.as_str());
-    if !rule.tools.is_empty() && !rule.tools.iter().any(|one| one.matches(toolset, operation)) {
-        return Some("passed over: it is about other tools");
-    }
-    if !rule.side_effects.is_empty() && !rule.side_effects.contains(&effect) {
-        return Some("passed over: it is about other side effects");
-    }
-    None
-}
-
-/// A rule that is about the call.
-fn step(
-    policy: &'static str,
-    of: &Policy,
-    origin: &str,
-    rule: &PolicyRule,
-    effect: SideEffect,
-    question: &Question<'_>,
-) -> Step {
-    let missing = rule.required_trust.filter(|required| question.trust < *required);
-    let is_open = window::is_open(&rule.windows, question.now_ms);
-    let opening_ms = window::next_opening_ms(&rule.windows, question.now_ms);
-    let windows = || rule.windows.iter().map(window_text).collect::<Vec<_>>().join(", ");
-    let (allows, text) = match (rule.effect, missing) {
-        (PolicyEffect::Deny, _) => (false, format!("denies {} calls of it", effect.as_str())),
-        (PolicyEffect::Allow, Some(required)) => {
-            let (required, has) = (required.as_str(), question.trust.as_str());
-            (false, format!("allows it from trust `{required}` on; this caller has `{has}`"))
-        }
-        (PolicyEffect::Allow, None) if !is_open => {
-            (false, format!("allows it at other times only: {}", windows()))
-        }
-        (PolicyEffect::Allow, None) if rule.windows.is_empty() => (true, "allows it".to_owned()),
-        (PolicyEffect::Allow, None) => (true, format!("allows it at this time: {}", windows())),
-    };
-    Step {
-        policy,
-        origin: origin.to_owned(),
-        rule: None,
-        observes: of.mode == PolicyMode::Observe,
-        matches: true,
-        allows: Some(allows),
-        text,
-        next_opening: opening_ms.filter(|_| !is_open).map(moment::text),
-    }
-}
-
-fn window_text(window: &TimeWindow) -> String {
-    let days: Vec<String> =
-        window.days.iter().map(|day| format!("{day:?}").to_lowercase()).collect();
-    let days = if days.is_empty() { "every day".to_owned() } else { days.join(" ") };
-    format!("{days} {}-{} {}", window.from, window.to, window.utc_offset)
-}
-
 #[cfg(test)]
-#[path = "explain_tests.rs"]
 mod tests;

@@ -138,7 +138,7 @@ impl Handles {
     /// Every limit, with what is left of it; of the limits of tools that of `tool`.
     pub fn usage(&self, tool: Option<&CompiledTool>, now_ns: u64) -> Vec<Usage> {
         let classes = [Class::Requests, Class::ToolCalls, Class::Mutations, Class::Light];
-        let tools = tool.into_iter().flat_map(|tool| self.of_tool(tool));
+        let tools = tool.into_iter().filter_map(|tool| self.of_tool(tool));
         let meters = classes.into_iter().flat_map(|class| self.of(class)).chain(tools);
         let mut usage: Vec<Usage> = meters.map(|meter| meter.usage(now_ns)).collect();
         usage.extend(self.streams().map(|(level, capped)| Usage {

@@ -125,6 +125,7 @@ fn bounded(ticks: u128) -> u64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_precision_loss, reason = "times of a test, compared within a percent")]
 mod tests {
     use proptest::prelude::*;
 

@@ -1,19 +1,10 @@
 //! Times of day: when the next one begins. Whether one is open, the catalog's own type says.
 
-use crate::catalog::{TimeWindow, Weekday};
+use crate::catalog::TimeWindow;
 
 const MINUTE_MS: u64 = 60_000;
 const DAY_MINUTES: i64 = 24 * 60;
 const WEEK_DAYS: i64 = 7;
-const WEEKDAYS: [Weekday; 7] = [
-    Weekday::Mon,
-    Weekday::Tue,
-    Weekday::Wed,
-    Weekday::Thu,
-    Weekday::Fri,
-    Weekday::Sat,
-    Weekday::Sun,
-];
 /// 1970-01-01 was a Thursday.
 const WEEKDAY_OF_DAY_0: i64 = 3;
 /// How often the windows of several conditions are gone through to find a time in all of them.
@@ -48,14 +39,14 @@ pub(super) fn next_all_open_ms<'a>(
 
 fn opening_ms(window: &TimeWindow, now_ms: u64) -> Option<u64> {
     let offset = i64::from(window.utc_offset.minutes());
-    // Lossless: the minutes of 64 bits of milliseconds fit.
-    let local = (now_ms / MINUTE_MS) as i64 + offset;
+    // The minutes of 64 bits of milliseconds fit.
+    let local = i64::try_from(now_ms / MINUTE_MS).ok()? + offset;
     let (today, minute) = (local.div_euclid(DAY_MINUTES), local.rem_euclid(DAY_MINUTES));
     let from = i64::from(window.from.minutes());
     let first = if minute < from { today } else { today + 1 };
     let begins_on = |day: &i64| {
-        let weekday = WEEKDAYS[((day + WEEKDAY_OF_DAY_0).rem_euclid(WEEK_DAYS)) as usize];
-        window.days.is_empty() || window.days.contains(&weekday)
+        let weekday = (day + WEEKDAY_OF_DAY_0).rem_euclid(WEEK_DAYS);
+        window.days.is_empty() || window.days.iter().any(|day| *day as i64 == weekday)
     };
     let day = (first..first + WEEK_DAYS).find(begins_on)?;
     u64::try_from(day * DAY_MINUTES + from - offset).ok()?.checked_mul(MINUTE_MS)
@@ -66,7 +57,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::catalog::{ClockTime, UtcOffset};
+    use crate::catalog::{ClockTime, UtcOffset, Weekday};
+
+    const WEEKDAYS: [Weekday; 7] = [
+        Weekday::Mon,
+        Weekday::Tue,
+        Weekday::Wed,
+        Weekday::Thu,
+        Weekday::Fri,
+        Weekday::Sat,
+        Weekday::Sun,
+    ];
 
     const HOUR_MS: u64 = 60 * MINUTE_MS;
     const DAY_MS: u64 = 24 * HOUR_MS;

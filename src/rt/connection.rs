@@ -47,7 +47,10 @@ pub enum Peer {
     /// A host.
     Ip(SocketAddr),
     /// A process on this machine.
-    Unix,
+    Unix {
+        /// The user it runs as, where the system tells.
+        user: Option<u32>,
+    },
 }
 
 impl Connection {
@@ -61,9 +64,10 @@ impl Connection {
     }
 
     pub(super) fn unix(stream: UnixStream) -> Self {
+        let user = stream.peer_cred().ok().map(|peer| peer.uid());
         let (read, write) = stream.into_split();
         let half = WriteHalf::Unix(write);
-        Self { reader: Reader::new(read), writer: Writer::new(half), peer: Peer::Unix }
+        Self { reader: Reader::new(read), writer: Writer::new(half), peer: Peer::Unix { user } }
     }
 
     /// From here on both halves speak through `session`.

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     http::{self, HttpError, Limits, Progress, RequestReader},
-    rt::{self, Connection, Deadline},
+    rt::{self, Connection, Deadline, Peer},
 };
 
 /// Which plane a connection came in on.
@@ -31,7 +31,10 @@ pub(crate) enum Plane {
     /// Clients: MCP and health.
     Runtime,
     /// Operators, over the admin socket, which only they can open.
-    Admin,
+    Admin {
+        /// The user at the other end, where the system tells.
+        user: Option<u32>,
+    },
     /// Operators, over the loopback admin address, which every program and every web page on this
     /// machine can reach.
     AdminAddress,
@@ -39,7 +42,15 @@ pub(crate) enum Plane {
 
 impl Plane {
     pub(crate) fn is_admin(self) -> bool {
-        matches!(self, Self::Admin | Self::AdminAddress)
+        matches!(self, Self::Admin { .. } | Self::AdminAddress)
+    }
+
+    /// The same, knowing who is at the other end.
+    fn with(self, peer: Peer) -> Self {
+        match (self, peer) {
+            (Self::Admin { .. }, Peer::Unix { user }) => Self::Admin { user },
+            (plane, _) => plane,
+        }
     }
 }
 
@@ -77,7 +88,8 @@ pub(crate) async fn serve(core: Rc<Core>, plane: Plane, connection: Connection) 
         core.metrics.connections_refused.increment();
         return;
     }
-    let Connection { reader, writer, .. } = connection;
+    let Connection { reader, writer, peer } = connection;
+    let plane = plane.with(peer);
     let wire =
         Wire { reader, writer, deadline: Deadline::new(), pipelined: Vec::new(), _place: place };
     core.metrics.connections_accepted.increment();

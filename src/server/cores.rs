@@ -36,7 +36,7 @@ pub(crate) async fn run(core: Rc<Core>, sockets: Sockets, inbox: InboxReceiver<C
     rt::spawn(read_inbox(core.clone(), inbox));
     for admin in sockets.admin {
         let plane = match admin.local_address() {
-            ListenAddress::Unix(_) => Plane::Admin,
+            ListenAddress::Unix(_) => Plane::Admin { user: None },
             ListenAddress::Tcp(_) => Plane::AdminAddress,
         };
         rt::spawn(listen(core.clone(), plane, admin, None));

@@ -27,6 +27,11 @@ pub(crate) fn health(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) 
 /// The process can do its work; if not, why not.
 pub(crate) fn readiness(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) -> Answer {
     match unready(core) {
+        None if core.shared.reload.bad().is_some() => {
+            let text = "ready\nthe catalog files are bad, an older catalog is served; `ringway \
+                        status` says what is wrong\n";
+            plain(core, request, out, 200, text)
+        }
         None => plain(core, request, out, 200, "ready\n"),
         Some(reason) => plain(core, request, out, 503, &format!("not ready: {reason}\n")),
     }

@@ -113,7 +113,7 @@ async fn admin_answer(
         respond::refuse(core, out, &echo, &refusal);
         return Answer::Written { keep_alive: echo.keep_alive };
     }
-    admin::answer(core, request, out).await
+    admin::answer(core, plane, request, out).await
 }
 
 /// A request to an endpoint, admitted: who asks, for which client application.
@@ -224,7 +224,7 @@ fn guard(
     match plane {
         Plane::Runtime => core.shared.guard.check_host(request)?,
         Plane::AdminAddress => return guard::check_operator(request),
-        Plane::Admin => return Ok(()),
+        Plane::Admin { .. } => return Ok(()),
     }
     if request.header(Known::Origin).is_some() {
         let published = core.published();

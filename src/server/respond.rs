@@ -135,6 +135,24 @@ pub(crate) fn plain(core: &Core, out: &mut Vec<u8>, echo: &Echo, plain: &Plain) 
     }
 }
 
+/// As [`body`], with more headers.
+pub(crate) fn body_with(
+    core: &Core,
+    out: &mut Vec<u8>,
+    echo: &Echo,
+    status: u16,
+    more: &[(&str, String)],
+    body: &[u8],
+) {
+    let mut headers = headers_of(echo);
+    headers.extend(more.iter().map(|(name, value)| (*name, value.as_str())));
+    let length = if status == 304 { BodyLength::None } else { BodyLength::Known(body.len()) };
+    core.write_head(out, status, &headers, length, echo.keep_alive);
+    if !echo.head && status != 304 {
+        out.extend_from_slice(body);
+    }
+}
+
 /// A response without a body.
 pub(crate) fn empty(core: &Core, out: &mut Vec<u8>, echo: &Echo, status: u16) {
     let headers = headers_of(echo);

@@ -17,6 +17,7 @@ use super::{
     message::CoreMessage,
     openapi::Descriptions,
     publication::{Publication, Published},
+    reload::ReloadState,
 };
 use crate::{
     audit::AuditLog,
@@ -36,6 +37,7 @@ use crate::{
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) publication: Publication,
+    pub(crate) reload: Arc<ReloadState>,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
     pub(crate) store: Store,

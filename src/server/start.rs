@@ -22,6 +22,7 @@ use super::{
     processors,
     publication::{ChangeError, Publication},
     recovery::{self, RecoveryError},
+    reload::{self, ReloadState},
     shared::{self, Shared},
     time,
     write_behind::WriteBehind,
@@ -125,7 +126,9 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         (Some(certificate), Some(key)) => Some(ServerTls::load(certificate, key)?),
         _ => None,
     };
-    let declared = declared(&settings, entities)?;
+    // Before the reading: what changes during it is seen afterwards.
+    let seen = catalog::files::fingerprint(&settings.runtime.catalog);
+    let declared = reload::declared(&settings, entities)?;
     let processors = processors::allowed();
     let count = match settings.runtime.cores {
         0 => processors.len(),
@@ -135,7 +138,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
     let audit = AuditLog::open(&settings.audit_directory(), &settings.audit)?;
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
     let listeners = Listeners::bind(&settings, count)?;
-    let publication = Publication::load(&store, declared, keys)?;
+    let publication = Publication::load(&store, &settings, declared, keys)?;
     let now_ms = time::now_ms();
     let identity = recovery::identity(&store)?;
     let sessions = recovery::sessions(&store, &settings)?;
@@ -145,9 +148,11 @@ pub fn start(start: Start) -> Result<Running, StartError> {
     let workers = WorkerPool::start(settings.runtime.worker_threads, WORK_QUEUE_MAX)
         .map_err(StartError::Cores)?;
     let sessions = Arc::new(sessions);
-    let metrics = metrics(count, now_ms, &logging, &store, &audit, &sessions);
+    let reload = Arc::new(ReloadState::new(seen));
+    let metrics = metrics(count, now_ms, &logging, &store, &audit, &sessions, &reload);
     let shared = Arc::new(Shared::new(shared::Parts {
         publication,
+        reload,
         sessions,
         session_ids: SessionIds::new(&identity.secret, recovery::NODE),
         store,
@@ -164,6 +169,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
     let admin_inherited = listeners.admin_inherited;
     let cores = start_cores(&shared, processors, tls.clone(), streams, listeners, receivers)?;
     watch_cores(&shared).map_err(StartError::Cores)?;
+    reload::watch(&shared).map_err(StartError::Cores)?;
     let address = shared.runtime_address;
     tracing::info!(%address, cores = count, boot = shared.boot, "serving");
     service_manager::ready(&format!("serving on {address}"));
@@ -214,7 +220,8 @@ impl Running {
             if let Some(Err(error)) = self.tls.as_ref().map(ServerTls::reload) {
                 tracing::error!("the old certificate stays: {error}");
             }
-            reload(&self.shared);
+            // Its outcome is logged, and on record for `status`.
+            let _ = reload::reload(&self.shared);
         }
         tracing::info!("stopping");
         service_manager::stopping();
@@ -238,34 +245,6 @@ impl Running {
     }
 }
 
-/// Reads the settings' catalog files again; a bad file changes nothing.
-fn reload(shared: &Shared) {
-    let declared = match declared(&shared.settings, None) {
-        Ok(declared) => declared,
-        Err(error) => return tracing::error!("reload changed nothing: {error}"),
-    };
-    match shared.publication.apply(declared, false) {
-        Ok(applied) => {
-            if applied.before.is_some() {
-                shared.tell_clients();
-            }
-            tracing::info!(version = applied.version, "catalog read again");
-        }
-        Err(error) => tracing::error!("reload changed nothing: {error}"),
-    }
-}
-
-fn declared(settings: &Settings, more: Option<Entities>) -> Result<Entities, ChangeError> {
-    let (mut entities, problems) = catalog::files::read(&settings.runtime.catalog);
-    if !problems.is_empty() {
-        return Err(ChangeError::Problems(problems));
-    }
-    if let Some(more) = more {
-        entities.overlay(more);
-    }
-    Ok(entities)
-}
-
 /// A core gathers for one half of `flush_ms`, the store for the other.
 fn store_options(settings: &Settings) -> StoreOptions {
     let flush_ms = settings.store.flush_ms - recovery::gather_ms(settings);
@@ -280,15 +259,19 @@ fn metrics(
     store: &Store,
     audit: &AuditLog,
     sessions: &Arc<SessionTable>,
+    reload: &Arc<ReloadState>,
 ) -> Metrics {
     let (dropped, store, sessions) = (logging.dropped_lines(), store.clone(), sessions.clone());
     let audit = audit.clone();
+    let reload = reload.clone();
     Metrics::new(cores, now_ms, move || ProcessFigures {
         panics_contained: rt::panics_contained(),
         log_lines_dropped: dropped.count(),
         store_writable: store.state() == StoreState::Healthy,
         sessions_open: sessions.total(),
         audit: audit.figures(),
+        catalog_reload_failures: reload.failures(),
+        catalog_files_bad: reload.bad().is_some(),
     })
 }
 

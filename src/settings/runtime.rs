@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::check::MILLISECONDS_MAX;
+use super::check::{BYTES_MAX, MILLISECONDS_MAX};
 use super::{Findings, Mcp, Results};
 use crate::http::origin::Origin;
 
@@ -30,8 +30,14 @@ pub struct Runtime {
     pub shutdown_grace_ms: u64,
     /// Origins of browsers that may call, beside the server's own and those of each tenant.
     pub allowed_origins: Vec<String>,
-    /// Catalog files, or directories of them, read at start and on SIGHUP.
+    /// Catalog files, or directories of them, read at start, on SIGHUP and when they change.
     pub catalog: Vec<PathBuf>,
+    /// How often the catalog files are looked at for changes; 0: never, only SIGHUP counts.
+    pub catalog_poll_ms: u64,
+    /// Most changes of the catalog that are kept for `history` and `rollback`.
+    pub history_max: usize,
+    /// Most bytes of them in the store; the newest is kept whatever its size.
+    pub history_bytes_max: usize,
     /// `[runtime.mcp]`.
     pub mcp: Mcp,
     /// `[runtime.results]`.
@@ -73,6 +79,9 @@ impl Default for Runtime {
             shutdown_grace_ms: 3000,
             allowed_origins: Vec::new(),
             catalog: Vec::new(),
+            catalog_poll_ms: 2000,
+            history_max: 1000,
+            history_bytes_max: 64 << 20,
             mcp: Mcp::default(),
             results: Results::default(),
         }
@@ -106,6 +115,11 @@ impl Runtime {
         if self.catalog.iter().any(|path| path.as_os_str().is_empty()) {
             findings.add("runtime.catalog", "holds an empty path");
         }
+        if self.catalog_poll_ms != 0 {
+            findings.within("runtime.catalog_poll_ms", self.catalog_poll_ms, 100..=86_400_000);
+        }
+        findings.within("runtime.history_max", self.history_max, 1..=1_000_000);
+        findings.within("runtime.history_bytes_max", self.history_bytes_max, 0..=BYTES_MAX);
         self.mcp.validate(findings);
         self.results.validate(findings);
     }

@@ -29,6 +29,10 @@ pub struct ProcessFigures {
     pub store_writable: bool,
     /// Sessions alive, in memory or only in the store.
     pub sessions_open: u64,
+    /// Readings of the catalog files that changed nothing because something was wrong.
+    pub catalog_reload_failures: u64,
+    /// Whether the last one was such.
+    pub catalog_files_bad: bool,
     /// The audit log.
     pub audit: AuditFigures,
 }
@@ -233,11 +237,17 @@ impl Page<'_, '_> {
         self.single_counter("panics_contained", help, figures.panics_contained)?;
         let help = "Log lines dropped because their queue was full";
         self.single_counter("log_lines_dropped", help, figures.log_lines_dropped)?;
+        let help = "Readings of the catalog files that changed nothing: something was wrong";
+        let failures = figures.catalog_reload_failures;
+        self.single_counter("catalog_reload_failures", help, failures)?;
         let help = "Whether the store takes writes: 1, or 0 while it is read-only";
         self.single_gauge("store_writable", help, None, i64::from(figures.store_writable))?;
         let sessions = i64::try_from(figures.sessions_open).unwrap_or(i64::MAX);
         self.single_gauge("sessions_open", "Sessions alive", None, sessions)?;
         self.audit(figures.audit)?;
+        let help = "Whether the catalog files are bad and an older catalog is served: 1, else 0";
+        let bad = i64::from(figures.catalog_files_bad);
+        self.single_gauge("catalog_reload_bad", help, None, bad)?;
         let help = "Start of the process, since the Unix epoch";
         let seconds = i64::try_from(start_ms / 1000).unwrap_or(i64::MAX);
         self.single_gauge("start_time", help, Some(&Unit::Seconds), seconds)
@@ -349,6 +359,8 @@ mod tests {
                 payloads_left_out: 11,
                 writable: true,
             },
+            catalog_reload_failures: 6,
+            catalog_files_bad: true,
         })
     }
 
@@ -392,6 +404,8 @@ mod tests {
             "ringway_audit_write_errors_total 10",
             "ringway_audit_payloads_left_out_total 11",
             "ringway_audit_writable 1",
+            "ringway_catalog_reload_failures_total 6",
+            "ringway_catalog_reload_bad 1",
             "ringway_start_time_seconds 1796000000",
             "# TYPE ringway_requests_total counter",
             "# TYPE ringway_request_duration_seconds histogram",

@@ -16,15 +16,18 @@ mod harness;
 
 mod announce;
 mod budgets;
+mod changes;
 mod commands;
 mod cores;
 mod correlation;
+mod explain;
 mod facade;
 mod faults;
 mod governed;
 mod keys;
 mod lifecycle;
 mod limits;
+mod operators;
 mod recorded;
 mod recovery;
 mod rest;

@@ -6,7 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-const TOOLS: [(&str, &str, &str, &[(&str, &str)]); 9] = [
+/// Name, title, description, and fields with theirs.
+type Written = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const TOOLS: [Written; 9] = [
     (
         "cancel_order",
         "Cancel an order",
@@ -152,10 +155,65 @@ fn fields_of_every_depth_are_found() {
 }
 
 #[test]
+fn a_view_finds_the_tools_it_shows() {
+    let text = "
+[[tenant]]
+id = 'acme'
+[[client_application]]
+tenant = 'acme'
+id = 'desk'
+[[client_application.policy.rules]]
+effect = 'deny'
+tools = ['secret*']
+[[connection]]
+tenant = 'acme'
+id = 'api'
+base_url = 'http://127.0.0.1:1/'
+[[toolset]]
+tenant = 'acme'
+id = 'shop'
+kind = 'rest'
+connection = 'api'
+[[tool]]
+tenant = 'acme'
+toolset = 'shop'
+name = 'secret orders'
+description = 'Lists orders nobody sees.'
+method = 'GET'
+path = '/secret'
+[[tool]]
+tenant = 'acme'
+toolset = 'shop'
+name = 'ship'
+description = 'Ships orders.'
+method = 'POST'
+path = '/ship'
+fields = [{ source_field_name = 'carrier', location = 'body', type = 'string' }]
+[[assignment]]
+tenant = 'acme'
+client_application = 'desk'
+toolset = 'shop'
+";
+    let (entities, problems) = crate::catalog::files::read_text("shop.toml".as_ref(), text);
+    assert!(problems.is_empty(), "{problems:?}");
+    let snapshot = crate::catalog::Snapshot::compile(&entities, 1).unwrap();
+    let view = snapshot.view("acme", "desk").unwrap();
+    assert!(view.search_if_made().is_none());
+    for query in ["orders", "carrier", "shop"] {
+        let found = view.search().search(query, 5);
+        let names: Vec<&str> =
+            found.iter().map(|found| view.tools()[found.place].name.as_str()).collect();
+        assert_eq!(names, ["ship"], "{query}");
+    }
+    assert!(view.search_if_made().is_some());
+}
+
+#[test]
 fn long_queries_are_cut() {
     let many = "order ".repeat(10_000);
     assert_eq!(found(&many).len(), found("order ").len());
-    let different: String = (0..200).map(|index| format!("w{index} ")).collect();
+    let different: String =
+        (0..200).flat_map(|index| [format!("w{index}"), " ".to_owned()]).collect();
     assert_eq!(found(&format!("{different}order")), Vec::<&str>::new());
     let wide = "é".repeat(QUERY_BYTES_MAX);
     assert_eq!(found(&wide), Vec::<&str>::new());
@@ -167,7 +225,8 @@ fn large() -> SearchIndex {
         .map(|tool| {
             let word = |at: usize| format!("w{:x}", (tool * 31 + at * at * 7) % (200 + at * 60));
             let name = format!("{}_{}_{tool:04}", word(1), word(2));
-            let description = (3..43).map(|at| format!("the {} ", word(at))).collect();
+            let description =
+                (3..43).flat_map(|at| ["the ".to_owned(), word(at), " ".to_owned()]).collect();
             (name, description, (43..60).map(word).collect())
         })
         .collect();

@@ -1,6 +1,7 @@
 //! What an operator is told, for each way a call can go.
 
 use super::*;
+use crate::catalog::{Grace, Snapshot};
 use crate::governance::fixture;
 
 /// Monday, 2024-01-01, 12:00 UTC.
@@ -234,6 +235,37 @@ fn what_is_not_in_the_view_says_why() {
         assert!(explained.because.contains(expected), "{asked}: {}", explained.because);
         assert!(explained.calls.is_empty() && explained.limits.is_empty());
     }
+}
+
+#[test]
+fn helpers_of_the_runtime_are_its_own() {
+    let search = "tool_listing = 'search'";
+    let explained = Case { client: search, ..PLAIN }.explained("search_tools");
+    assert_eq!(explained.conclusion, Conclusion::Allowed);
+    assert!(explained.because.contains("tool by tool"), "{}", explained.because);
+}
+
+#[test]
+fn a_name_that_went_is_told_for_how_long_it_goes_on() {
+    let before = CATALOG
+        .replace("DEFAULT", "")
+        .replace("CLIENT_POLICY", "")
+        .replace("ASSIGNMENT_POLICY", "");
+    let after = before.replacen("name = 'list pets'", "name = 'all pets'", 1);
+    let (older, entities) = (fixture::snapshot(&before), fixture::entities(&after));
+    let grace = Grace { now_ms: NOON_MS, callable_ms: 60_000 };
+    let newer = Snapshot::recompile(&older, &entities, 2, grace).unwrap();
+    let view = newer.view("acme", "desk").unwrap();
+    let explained = |now_ms| {
+        let (trust, caller, now_ns) = (Trust::Medium, None, 0);
+        let question = Question { tool: "list_pets", trust, caller, now_ms, now_ns };
+        explain(&question, &entities, view, &Limiter::default())
+    };
+    let former = explained(NOON_MS + 1);
+    assert_eq!(former.conclusion, Conclusion::Allowed, "{former:?}");
+    assert!(former.because.contains("goes on until 2024-01-01T12:01:00Z"), "{}", former.because);
+    let gone = explained(NOON_MS + 60_001);
+    assert_eq!((gone.conclusion, &*gone.because), (Conclusion::Hidden, Reason::ToolGone.text()));
 }
 
 #[test]
