@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::deprecated::{DeprecatedNames, FormerTools, Grace, names_that_went};
+use super::deprecated::{DeprecatedNames, FormerTools, Grace, TOOLS_MAX, names_that_went};
 use super::list::{Frame, ToolList};
 use super::permission::Policies;
 use super::prompts::{PromptList, instructions};
@@ -151,7 +151,7 @@ impl Compiler<'_> {
             self.made.former.keep_tools(self.former, before, &compiled, self.grace);
             self.made.toolsets.insert(key, compiled);
         }
-        self.made.former.bound();
+        self.made.former.bound(TOOLS_MAX);
         // Tools of toolsets that are not there: what else is wrong with them is told too.
         for entry in tools.into_values().flatten() {
             if let Err(faults) = super::CompiledTool::rest(&entry.value, None) {

@@ -27,7 +27,7 @@ const GONE_MS: u64 = 30 * 86_400_000;
 /// Most names that went of one view.
 const NAMES_MAX: usize = 10_000;
 /// Most tools that went, of all toolsets.
-const TOOLS_MAX: usize = 10_000;
+pub(super) const TOOLS_MAX: usize = 10_000;
 
 const ROW_VERSION: u8 = 1;
 const NAME_PREFIX: &str = "deprecated_name/";
@@ -253,17 +253,17 @@ impl FormerTools {
     }
 
     /// Lets the oldest tools go where there are too many.
-    pub(super) fn bound(&mut self) {
+    pub(super) fn bound(&mut self, tools_max: usize) {
         let all = || self.tools.values().flat_map(|tools| tools.values());
         let count = all().count();
-        if count <= TOOLS_MAX {
+        if count <= tools_max {
             return;
         }
         let mut times: Vec<u64> = all().map(|former| former.until_ms).collect();
         times.sort_unstable();
-        let oldest_kept = times.get(count - TOOLS_MAX).copied().unwrap_or(u64::MAX);
+        let oldest_kept = times.get(count - tools_max).copied().unwrap_or(u64::MAX);
         // Those of one change have one time: only some of them stay.
-        let mut room = TOOLS_MAX - times.iter().filter(|time| **time > oldest_kept).count();
+        let mut room = tools_max - times.iter().filter(|time| **time > oldest_kept).count();
         self.tools.retain(|_, tools| {
             Arc::make_mut(tools).retain(|_, former| {
                 let has_room = former.until_ms == oldest_kept && room > 0;
@@ -304,7 +304,7 @@ pub(super) fn names_that_went(
             names.insert(name.clone(), former.clone());
         }
     }
-    for tool in before.into_iter().flat_map(|before| &before.tools) {
+    for tool in before.into_iter().flat_map(|before| before.may_be_gone_in(after)) {
         if !is_there(tool.name.as_str()) && after.toolset(&tool.toolset).is_some() {
             let former = FormerName {
                 toolset: tool.toolset.clone(),
@@ -314,16 +314,23 @@ pub(super) fn names_that_went(
             names.insert(tool.name.clone(), former);
         }
     }
-    if names.len() > NAMES_MAX {
-        let mut by_time: Vec<(ToolName, FormerName)> = names.into_iter().collect();
-        by_time.sort_by_key(|(_, former)| Reverse(former.until_ms));
-        names = by_time.into_iter().take(NAMES_MAX).collect();
-    }
+    let names = newest(names, NAMES_MAX);
     match known {
         _ if names.is_empty() => None,
         Some(known) if **known == names => Some(Arc::clone(known)),
         _ => Some(Arc::new(names)),
     }
+}
+
+/// At most `count_max` of them; the oldest ones go first.
+fn newest(names: Names, count_max: usize) -> Names {
+    if names.len() <= count_max {
+        return names;
+    }
+    let mut by_time: Vec<(ToolName, FormerName)> = names.into_iter().collect();
+    by_time.sort_by_key(|(_, former)| Reverse(former.until_ms));
+    by_time.truncate(count_max);
+    by_time.into_iter().collect()
 }
 
 /// The names of a view that went. What is behind one is looked for when it is asked for, which is

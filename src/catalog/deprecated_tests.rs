@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use super::{FormerName, Names, newest};
+
 use crate::catalog::{
     Deprecated, Entities, FormerTools, Grace, RowError, Snapshot, ToolKind, View, files,
 };
@@ -189,4 +191,38 @@ fn rows_that_cannot_be_used_are_named() {
     assert_eq!(errors.len(), 5, "{errors:?}");
     assert!(matches!(errors[0], RowError::Version { found: 9, .. }));
     assert!(errors[1..].iter().all(|error| matches!(error, RowError::Damaged { .. })));
+}
+
+#[test]
+fn what_went_is_bounded_and_the_oldest_goes_first() {
+    let gone = change(&first(), &without_list(), 0);
+    let from = gone_tools(&gone);
+    let both = change(&gone, &without_list().replacen("name = 'show'", "name = 'view'", 1), 5);
+    for (tools_max, expected) in [(5, 2), (2, 2), (1, 1), (0, 0)] {
+        let mut former = gone_tools(&both);
+        former.bound(tools_max);
+        assert_eq!(former.rows().iter().filter(|(key, _)| is_tool(key)).count(), expected);
+        let newest = former.rows().iter().any(|(key, _)| key.ends_with(b"/show"));
+        assert!(newest || expected == 0);
+    }
+    assert_eq!(from.rows().len(), 2);
+
+    let name = |until_ms| FormerName {
+        toolset: crate::catalog::ToolsetId::new("pets").unwrap(),
+        operation: crate::catalog::OperationName::new("list").unwrap(),
+        until_ms,
+    };
+    let names: Names = (0..10)
+        .map(|place| (crate::catalog::ToolName::new(&format!("t{place}")).unwrap(), name(place)))
+        .collect();
+    let kept = newest(names, 3);
+    assert!(kept.len() == 3 && kept.values().all(|former| former.until_ms >= 7));
+}
+
+fn is_tool(key: &[u8]) -> bool {
+    key.starts_with(b"deprecated_tool/")
+}
+
+fn gone_tools(snapshot: &Snapshot) -> FormerTools {
+    FormerTools::from_rows(snapshot.deprecated_rows()).unwrap()
 }

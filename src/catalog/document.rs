@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::entities::{for_each_list, with_list};
 use super::secrets;
-use super::{Entities, Entity, EntityName, Entry, Kind, Origin};
+use super::{Entities, Entity, EntityChange, EntityName, Entry, Kind, Origin};
 
 /// An entity as JSON and the place it was written at.
 ///
@@ -147,23 +147,37 @@ impl Entities {
         });
     }
 
-    /// Puts back what each of `changes` replaced.
+    /// Puts back what each of `changes`, no two of one entity, replaced.
     ///
     /// # Errors
     /// What was replaced is no entity for this release.
-    pub fn undo(&mut self, changes: &[super::EntityChange]) -> Result<(), InvalidEntity> {
-        for change in changes {
-            match &change.before {
-                Some(before) => {
-                    self.put(change.kind, before.entity.clone(), &before.origin())?;
-                }
+    pub fn undo(
+        &mut self,
+        changes: impl IntoIterator<Item = EntityChange>,
+    ) -> Result<(), InvalidEntity> {
+        let (mut older, mut added) = (Self::default(), HashSet::new());
+        for EntityChange { kind, key, before, .. } in changes {
+            match before {
+                Some(before) => with_list!(kind, mut older, list => {
+                    let origin = before.origin();
+                    list.push(Entry::new(read(kind, before.entity)?, origin));
+                }),
                 None => {
-                    self.remove(&EntityName { kind: change.kind, key: change.key.clone() });
+                    added.insert(EntityName { kind, key });
                 }
             }
         }
+        for_each_list!(mut self, list => {
+            list.retain(|entry| !added.contains(&entry.value.name()));
+        });
+        self.overlay(older);
         Ok(())
     }
+}
+
+fn read<T: Entity>(kind: Kind, entity: Value) -> Result<T, InvalidEntity> {
+    serde_json::from_value(entity)
+        .map_err(|error| InvalidEntity { kind, reason: error.to_string() })
 }
 
 fn put<T: Entity>(
@@ -172,8 +186,7 @@ fn put<T: Entity>(
     entity: Value,
     origin: &Origin,
 ) -> Result<EntityName, InvalidEntity> {
-    let value: T = serde_json::from_value(entity)
-        .map_err(|error| InvalidEntity { kind, reason: error.to_string() })?;
+    let value: T = read(kind, entity)?;
     let name = value.name();
     let entry = Entry::new(value, origin.clone());
     match list.iter_mut().find(|entry| entry.value.key() == name.key) {

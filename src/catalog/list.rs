@@ -137,6 +137,23 @@ impl ToolList {
         self.toolsets.get(place)
     }
 
+    /// Visible tools whose names `newer` may not have. A toolset that is shown in the very same way
+    /// has the same names, unless others want them.
+    pub(super) fn may_be_gone_in<'a>(
+        &'a self,
+        newer: &'a Self,
+    ) -> impl Iterator<Item = &'a Arc<ViewTool>> {
+        let all = !self.renamed.is_empty() || !newer.renamed.is_empty();
+        let is_another = |shown: &&Arc<ShownToolset>| {
+            let now = newer.toolset(&shown.key.toolset);
+            now.is_none_or(|now| !Arc::ptr_eq(now, shown))
+        };
+        let changed = self.toolsets.iter().filter(move |shown| !all && is_another(shown));
+        let of_changed =
+            changed.flat_map(|shown| &shown.tools).filter(|tool| !tool.permission.is_denied());
+        self.tools.iter().filter(move |_| all).chain(of_changed)
+    }
+
     pub(super) fn helpers(&self) -> impl Iterator<Item = HelperTool> + '_ {
         self.helpers.iter().map(|(helper, _)| *helper)
     }

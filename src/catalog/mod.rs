@@ -13,12 +13,17 @@
 //! - a snapshot is immutable; a change makes a new one, and a compile that finds a problem makes
 //!   none, so the running one stays;
 //! - every problem is reported in one run, each with the file and line of what it is about;
-//! - in a view a tool's name is unique, and tools are in the order of their names;
-//! - the bytes of `tools/list` are finished here, for each shape of the protocol;
+//! - in a view a tool's name is unique, tools are in the order of their names, and neither depends on
+//!   the order of what was written or on what a policy hides;
+//! - what several views show alike is there once, and a change takes over everything whose entities
+//!   are the very same values;
+//! - the bytes of lists are put together here, for each shape of the protocol;
+//! - access that is taken away is away at once; names of tools that went stay callable for a while;
 //! - secrets of connections show in no `Debug`, no message and no [`FieldChange`].
 //!
 //! Only [`files`] reads files, and never on a core.
 
+mod added_tool;
 mod builtin;
 mod change;
 mod check;
@@ -34,7 +39,6 @@ mod faults;
 pub mod files;
 mod formats;
 mod fragment;
-mod helper;
 mod history;
 mod limits;
 mod list;
@@ -55,6 +59,7 @@ mod toolset;
 mod tree;
 mod view;
 
+pub use added_tool::HelperTool;
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
@@ -67,7 +72,6 @@ pub use entities::{Difference, ENTITIES_MAX, Entities, Entity, EntityName, Entry
 pub use export::{ExportError, ExportFormat, export};
 pub use faults::{DESCRIPTION_BYTES_MAX, TITLE_BYTES_MAX};
 pub use fragment::{SAFETY_META, ToolShape};
-pub use helper::HelperTool;
 pub use history::{Action, ChangeHeader, ChangeRecord, HistoryError};
 pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
 pub use list::ListEntry;
@@ -82,8 +86,8 @@ pub use names::{
 };
 pub use permission::{Condition, DenialReason, Grant, Judgement, Permission, PolicyOwner, Verdict};
 pub use policy::{
-    ClockTime, PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect, PolicyMode, PolicyRule,
-    SideEffect, TimeWindow, Trust, UtcOffset, WINDOWS_MAX, Weekday,
+    ClockTime, PATTERNS_MAX, POLICY_PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect,
+    PolicyMode, PolicyRule, SideEffect, TimeWindow, Trust, UtcOffset, WINDOWS_MAX, Weekday,
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::EffectivePrompt;

@@ -237,14 +237,8 @@ impl<'a> Permissions<'a> {
     ) -> Permission {
         let possible = side_effects.fold(0_u8, |all, effect| all | 1 << effect as u8);
         let Policies { client_application, assignment, .. } = self.policies;
-        let rules = [client_application, assignment].map(|policy| {
-            EFFECTS.map(|effect| {
-                let mut rules = policy.rules.iter().zip(0_u16..);
-                rules
-                    .find(|(rule, _)| rule.matches(toolset, operation, effect))
-                    .map(|(_, place)| place)
-            })
-        });
+        let rules = [client_application, assignment]
+            .map(|policy| deciding_rules(policy, toolset, operation));
         let policies = self.policies;
         self.made
             .entry((rules, possible))
@@ -253,11 +247,33 @@ impl<'a> Permissions<'a> {
     }
 }
 
+/// For each side effect the place of the first rule that matches. Patterns of a rule are looked at
+/// only where it could still decide something.
+fn deciding_rules(policy: &Policy, toolset: &str, operation: &str) -> [Option<u16>; 3] {
+    let mut found = [None; 3];
+    for (rule, place) in policy.rules.iter().zip(0_u16..) {
+        let decides = EFFECTS.map(|effect| {
+            let is_open: &Option<u16> = &found[effect as usize];
+            is_open.is_none() && rule.is_about(effect)
+        });
+        if decides.contains(&true) && rule.matches(toolset, operation) {
+            for (slot, decides) in found.iter_mut().zip(decides) {
+                if decides {
+                    *slot = Some(place);
+                }
+            }
+        }
+    }
+    found
+}
+
 impl PolicyRule {
-    fn matches(&self, toolset: &str, operation: &str, side_effect: SideEffect) -> bool {
-        (self.side_effects.is_empty() || self.side_effects.contains(&side_effect))
-            && (self.tools.is_empty()
-                || self.tools.iter().any(|tool| tool.matches(toolset, operation)))
+    fn is_about(&self, side_effect: SideEffect) -> bool {
+        self.side_effects.is_empty() || self.side_effects.contains(&side_effect)
+    }
+
+    fn matches(&self, toolset: &str, operation: &str) -> bool {
+        self.tools.is_empty() || self.tools.iter().any(|tool| tool.matches(toolset, operation))
     }
 }
 

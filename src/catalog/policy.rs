@@ -11,6 +11,8 @@ use super::model::is_default;
 pub const POLICY_RULES_MAX: usize = 200;
 /// Most patterns of one list.
 pub const PATTERNS_MAX: usize = 200;
+/// Most patterns of all rules of a policy: each is looked at for each tool.
+pub const POLICY_PATTERNS_MAX: usize = 1_000;
 /// Most time windows of one rule.
 pub const WINDOWS_MAX: usize = 32;
 
@@ -128,6 +130,10 @@ impl Policy {
         if self.rules.len() > POLICY_RULES_MAX {
             faults.push(format!("policy.rules: more than {POLICY_RULES_MAX}"));
             return;
+        }
+        let patterns: usize = self.rules.iter().map(|rule| rule.tools.len()).sum();
+        if patterns > POLICY_PATTERNS_MAX {
+            faults.push(format!("policy.rules: more than {POLICY_PATTERNS_MAX} patterns together"));
         }
         for (rule, number) in self.rules.iter().zip(1_u32..) {
             let mut fault = |text: &str| {

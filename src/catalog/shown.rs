@@ -80,7 +80,7 @@ impl ViewTool {
     }
 }
 
-/// The same for the same name on every node: names come from operators, not from attackers.
+/// Not keyed: the names in a table come from operators, not from attackers.
 pub(super) fn name_hash(name: &str) -> u32 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);

@@ -384,3 +384,20 @@ fn wrong_policies_and_arguments_are_problems_at_their_entities() {
         assert!(problems[0].message.starts_with(expected), "{problems:?}");
     }
 }
+
+#[test]
+fn views_share_what_they_show_alike() {
+    let other = "[[client_application]]\ntenant = 'acme'\nid = 'till'\n\
+                 policy = { rules = [{ effect = 'deny', tools = ['drop_*'] }] }\n\
+                 [[assignment]]\ntenant = 'acme'\nclient_application = 'till'\ntoolset = 'pets'\n";
+    let snapshot = Snapshot::compile(&entities(&format!("{BASE}{other}")), 1).unwrap();
+    let (desk, till) =
+        (snapshot.view("acme", "desk").unwrap(), snapshot.view("acme", "till").unwrap());
+    assert_eq!(names(till), ["list_pets"]);
+    let tool = |view: &View| Arc::clone(view.tool("list_pets").unwrap());
+    let (one, other) = (tool(desk), tool(till));
+    assert!(Arc::ptr_eq(&one.tool, &other.tool));
+    // The bytes are the same ones, although permissions differ.
+    let bytes = |tool: &crate::catalog::ViewTool| tool.fragment(ToolShape::V20251125).as_ptr();
+    assert_eq!(bytes(&one), bytes(&other));
+}

@@ -2,12 +2,18 @@
 //!
 //! An operator describes an API field by field with [`FieldRule`]s. From them come the schema that
 //! clients see ([`input_schema`]), the [`RequestPlan`] that checks arguments and places them in
-//! path, query, headers, cookies and body, and the [`ResponsePlan`] that renames the answer.
+//! path, query, headers, cookies and body, and the [`ResponsePlan`] that renames the answer. What
+//! clients see of a schema depends on what they can read ([`in_dialect`]) and should
+//! ([`structure_only`], [`lazy_schema`]); arguments are always checked against the full one. Answers
+//! that are too large are cut to a [`ResultBudget`].
 //!
 //! Invariants worth naming:
 //!
 //! - Values travel as exact text: a number leaves with the digits it came with, a string is never
 //!   taken for a number, no field is dropped because of its name.
+//! - Every name that a client sees is a key that every model can write, at every depth, and plans
+//!   know which field it stands for.
+//! - A string of a field that takes strings is never looked into, whatever it holds.
 //! - What a client can write never changes the form of a request: it stays inside its path
 //!   segment, its query value, its header, its cookie.
 //! - Plans are compiled once, off the cores, and are immutable; using one cannot fail.

@@ -9,7 +9,8 @@ use percent_encoding::percent_decode_str;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::{REPAIRS_NAMED_MAX, Repair, input_schema};
+use super::super::keys::is_key;
+use super::super::{FieldType, REPAIRS_NAMED_MAX, Repair, ResponsePlan, input_schema};
 use super::*;
 use crate::json::guard;
 
@@ -401,6 +402,14 @@ fn numbers_can_be_shown_as_texts() {
 }
 
 #[test]
+fn no_field_has_the_name_of_the_placeholder() {
+    let list = json!([{"source_field_name": "_schema_discovery"}]);
+    let plan = plan("POST", "/", &list);
+    let request = sent(&plan, r#"{"_schema_discovery_body":"x"}"#);
+    assert_eq!(body(&request), r#"{"_schema_discovery":"x"}"#);
+}
+
+#[test]
 fn null_means_absent_where_a_value_is_optional() {
     let list = json!([
         {"source_field_name": "id", "location": "path", "type": "integer"},
@@ -482,6 +491,8 @@ fn decoded(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+const NAME: &str = "[a_@.1é-]{1,3}|b{64,70}";
+
 static PLACES: LazyLock<RequestPlan> = LazyLock::new(|| {
     let list = json!([
         {"source_field_name": "s", "location": "path"},
@@ -517,6 +528,46 @@ proptest! {
         prop_assert_eq!(decoded(query), expected);
         let cookie = request.headers[0].1.strip_prefix("c=").unwrap();
         prop_assert_eq!(percent_decode_str(cookie).decode_utf8().unwrap(), value.as_str());
+    }
+
+    /// Whatever the API calls its fields: clients see keys, and each value arrives where it belongs.
+    #[test]
+    fn every_name_has_a_key_and_a_way_back(
+        outer in prop::collection::btree_set(NAME, 1..5),
+        inner in prop::collection::btree_set(NAME, 1..5),
+    ) {
+        let mut list = Vec::new();
+        let mut source = serde_json::Map::new();
+        for (index, outer) in outer.iter().enumerate() {
+            let mut row = serde_json::Map::new();
+            for (number, inner) in inner.iter().enumerate() {
+                let escaped = |name: &str| -> String {
+                    name.chars().flat_map(|character| ['\\', character]).collect()
+                };
+                list.push(FieldRule {
+                    field_type: Some(FieldType::Integer),
+                    required: true,
+                    ..FieldRule::new(format!("{}[*].{}", escaped(outer), escaped(inner)), Location::Body)
+                });
+                row.insert(inner.clone(), json!(index * 100 + number));
+            }
+            source.insert(outer.clone(), json!([row]));
+        }
+        let request = RequestPlan::compile("POST", "/", &list).unwrap();
+        let response = ResponsePlan::compile(&list).unwrap();
+        let source = Value::Object(source);
+        let exposed = response.translate(raw(&source.to_string()));
+        let exposed = String::from_utf8(exposed).unwrap();
+        let valid = request.validate(Some(raw(&exposed))).unwrap();
+        let back: Value = serde_json::from_str(body(&request.build(&valid))).unwrap();
+        prop_assert_eq!(back, source);
+        for (name, member) in request.input_schema()["properties"].as_object().unwrap() {
+            let inner = member["items"]["properties"].as_object().unwrap();
+            prop_assert!(inner.keys().chain([name]).all(|key| is_key(key)));
+        }
+        list.reverse();
+        let reversed = RequestPlan::compile("POST", "/", &list).unwrap();
+        prop_assert_eq!(reversed.input_schema(), request.input_schema());
     }
 
     #[test]

@@ -104,10 +104,11 @@ impl fmt::Display for Location {
 pub struct FieldRule {
     /// Where the field is on the side of the API.
     pub source_field_name: String,
-    /// What the tool calls the field; the last name of the source when absent (of a parameter,
-    /// with `_` for what models cannot write: `filter[status]` is `filter_status`). Only the field
+    /// What the tool calls the field; the last name of the source when absent. Only the field
     /// itself is renamed: objects and arrays around it are kept, under the names that their own
-    /// rules give them.
+    /// rules give them. A name that models cannot write is shown as one that they can: `$filter[a]`
+    /// is `filter_a`, one longer than [`KEY_BYTES_MAX`](super::KEY_BYTES_MAX) or taken by another
+    /// field ends with a hash of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed_field_name: Option<String>,
     /// Where the field goes in the request. Responses know only the body.

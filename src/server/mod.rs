@@ -14,6 +14,7 @@ mod admin;
 mod announce;
 mod appliance;
 mod calls;
+mod change_error;
 mod change_log;
 mod connection;
 mod connections;
@@ -54,8 +55,8 @@ mod trail;
 mod write_behind;
 
 pub use admin::key_record;
+pub use change_error::ChangeError;
 pub use change_log::ChangeLogError;
-pub use publication::ChangeError;
 pub use recovery::RecoveryError;
 pub use start::{Running, Start, StartError, start};
 

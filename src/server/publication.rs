@@ -4,25 +4,27 @@
 //! one atomic load. A change that is wrong, or that the store cannot keep, publishes nothing.
 //! Everything here blocks and runs on a worker, never on a core.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use thiserror::Error;
 
 use super::{
+    change_error::ChangeError,
     change_log::{self, ChangeLog, ChangeLogError, Kept},
     time,
 };
 use crate::{
     catalog::{
-        Action, ChangeHeader, ChangeRecord, Entities, EntityChange, EntityName, InvalidEntity,
-        Problem, RowError, Snapshot,
+        Action, ChangeHeader, ChangeRecord, Entities, EntityChange, FormerTools, Grace, Snapshot,
     },
-    identity::{KeyId, KeyRecord, KeyRecordError, KeyTable},
+    identity::{KeyId, KeyRecord, KeyTable},
     settings::Settings,
     store::{Batch, Row, Store, StoreError, Tree},
 };
@@ -33,65 +35,6 @@ pub(crate) struct Published {
     pub(crate) version: u64,
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) keys: Arc<KeyTable>,
-}
-
-/// Why a change was not made.
-#[derive(Debug, Error)]
-pub enum ChangeError {
-    /// The declarations are wrong; each problem names its file and line.
-    #[error("{}", list(.0))]
-    Problems(Vec<Problem>),
-    /// Stored or sent rows cannot be read.
-    #[error("{}", list(.0))]
-    Rows(Vec<RowError>),
-    /// A stored key cannot be read.
-    #[error("a stored API key cannot be read: {0}")]
-    Key(#[from] KeyRecordError),
-    /// No key has this id.
-    #[error("no key {0}; `ringway key list` shows those there are")]
-    NoSuchKey(String),
-    /// The key's client application is not in the catalog.
-    #[error(
-        "the catalog has no client application {tenant}/{client_application}; `ringway status` \
-         lists those it has"
-    )]
-    NoSuchClientApplication {
-        /// The tenant asked for.
-        tenant: String,
-        /// The client application asked for.
-        client_application: String,
-    },
-    /// What was sent is no entity.
-    #[error("{0}")]
-    Invalid(#[from] InvalidEntity),
-    /// Nothing has this name.
-    #[error("there is no {0}")]
-    NoSuchEntity(EntityName),
-    /// Something has this name.
-    #[error("{0} exists already: replace or patch it, or choose another name")]
-    Exists(EntityName),
-    /// Somebody else changed it meanwhile.
-    #[error("{0}")]
-    Conflict(String),
-    /// It is not known whether somebody else changed it meanwhile.
-    #[error(
-        "{0} exists: send If-Match with the ETag you read it with, so that nobody's change is lost \
-         (or If-Match: * to change it whatever it is)"
-    )]
-    Unconditional(EntityName),
-    /// What was asked for makes no sense.
-    #[error("{0}")]
-    Refused(String),
-    /// The change log cannot tell.
-    #[error("{0}")]
-    Log(#[from] ChangeLogError),
-    /// The store could not keep the change.
-    #[error("the change could not be kept, so it was not made: {0}")]
-    Store(#[from] StoreError),
-}
-
-fn list(problems: &[impl ToString]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// Who changes the catalog, why, and on what condition.
@@ -123,8 +66,20 @@ pub(crate) struct Publication {
     /// The entities behind the current snapshot. Whoever reads them never waits for a change.
     entities: ArcSwap<Entities>,
     /// Held while a change is made.
-    log: Mutex<ChangeLog>,
+    past: Mutex<Past>,
+    /// How long a tool that went stays callable.
+    tool_grace_ms: u64,
 }
+
+/// What is kept of how the catalog was.
+#[derive(Debug)]
+struct Past {
+    log: ChangeLog,
+    /// The rows of tools that went, as the store has them.
+    former_rows: Rows,
+}
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Rows read from the store at a time.
 const SCAN_ROWS: usize = 1024;
@@ -137,18 +92,27 @@ impl Publication {
         declared: Entities,
         new_keys: Vec<KeyRecord>,
     ) -> Result<Self, ChangeError> {
-        let (stored, mut log) = stored(store, settings)?;
+        let Stored { entities: stored, former, mut log, former_rows } =
+            Stored::read(store, settings)?;
         let mut entities = stored.clone();
         entities.overlay(declared);
         entities.unmask_secrets(&stored).map_err(ChangeError::Problems)?;
         let changes = stored.changes(&entities);
         let version = log.newest() + u64::from(!changes.is_empty());
-        let snapshot = Snapshot::compile(&entities, version).map_err(ChangeError::Problems)?;
+        let grace = grace_of(settings);
+        let restored = Snapshot::restore(&stored, log.newest(), &former, grace.now_ms);
+        let snapshot = match &restored {
+            Ok(restored) => Snapshot::recompile(restored, &entities, version, grace),
+            // What was good for an older release; the files may mend it.
+            Err(_) => Snapshot::restore(&entities, version, &former, grace.now_ms),
+        };
+        let snapshot = snapshot.map_err(ChangeError::Problems)?;
         let mut keys = KeyTable::default();
         for (_, record) in all_rows(store, Tree::Keys)? {
             keys.insert(KeyRecord::decode(&record)?);
         }
         let mut batch = Batch::new();
+        let former_rows = keep_former(&snapshot, former_rows, &mut batch);
         let written = (!changes.is_empty()).then(|| {
             let record = record(Intent::own(Action::Start), version, None, changes);
             write(&record, &log, &mut batch)
@@ -173,7 +137,8 @@ impl Publication {
             version: AtomicU64::new(published.version),
             current: ArcSwap::from_pointee(published),
             entities: ArcSwap::from_pointee(entities),
-            log: Mutex::new(log),
+            past: Mutex::new(Past { log, former_rows }),
+            tool_grace_ms: settings.runtime.tool_grace_seconds.saturating_mul(1000),
         })
     }
 
@@ -222,8 +187,8 @@ impl Publication {
         intent: Intent,
         edit: impl FnOnce(&Entities) -> Result<Entities, ChangeError>,
     ) -> Result<Applied, ChangeError> {
-        let mut log = self.log.lock();
-        self.change_locked(&mut log, intent, None, edit)
+        let mut past = self.past.lock();
+        self.change_locked(&mut past, intent, None, edit)
     }
 
     /// Brings the catalog back to what it was at `version`, as a new change.
@@ -232,32 +197,34 @@ impl Publication {
         mut intent: Intent,
         version: u64,
     ) -> Result<Applied, ChangeError> {
-        let mut log = self.log.lock();
-        log.reaches(version)?;
-        let mut later = Vec::new();
-        for version in (version + 1..=log.newest()).rev() {
+        let mut past = self.past.lock();
+        past.log.reaches(version)?;
+        // Of each entity, what the first change since then replaced.
+        let mut replaced = BTreeMap::new();
+        for version in (version + 1..=past.log.newest()).rev() {
             let record = change_log::read(&self.store, version)?;
-            later.push(ChangeRecord::decode(&record).map_err(ChangeLogError::from)?);
+            let record = ChangeRecord::decode(&record).map_err(ChangeLogError::from)?;
+            for change in record.entities {
+                replaced.insert(change.name(), EntityChange { after: None, ..change });
+            }
         }
         intent.action = Action::Rollback;
-        self.change_locked(&mut log, intent, Some(version), |current| {
+        self.change_locked(&mut past, intent, Some(version), |current| {
             let mut older = current.clone();
-            for record in &later {
-                older.undo(&record.entities)?;
-            }
+            older.undo(replaced.into_values())?;
             Ok(older)
         })
     }
 
     fn change_locked(
         &self,
-        log: &mut ChangeLog,
+        past: &mut Past,
         intent: Intent,
         restored: Option<u64>,
         edit: impl FnOnce(&Entities) -> Result<Entities, ChangeError>,
     ) -> Result<Applied, ChangeError> {
         let (current, entities) = (self.current(), self.entities());
-        let before = log.newest();
+        let before = past.log.newest();
         if let Some(expected) = intent.expected.filter(|expected| *expected != before) {
             return Err(ChangeError::Conflict(format!(
                 "the catalog is at version {before}, and this change was made for version \
@@ -271,16 +238,20 @@ impl Publication {
             return Ok(Applied { changes, version: before, before: None, entities });
         }
         let version = before + 1;
-        let snapshot = Snapshot::compile(&newer, version).map_err(ChangeError::Problems)?;
+        let grace = Grace { now_ms: time::now_ms(), callable_ms: self.tool_grace_ms };
+        let snapshot = Snapshot::recompile(&current.snapshot, &newer, version, grace)
+            .map_err(ChangeError::Problems)?;
         let newer = Arc::new(newer);
         if intent.dry_run {
             return Ok(Applied { changes, version: before, before: None, entities: newer });
         }
         let record = record(intent, version, restored, changes);
         let mut batch = Batch::new();
-        let written = write(&record, log, &mut batch);
+        let written = write(&record, &past.log, &mut batch);
+        let former_rows = keep_former(&snapshot, past.former_rows.clone(), &mut batch);
         self.store.write_blocking(batch)?;
-        log.written(written);
+        past.log.written(written);
+        past.former_rows = former_rows;
         let ChangeHeader { action, author, .. } = &record.header;
         tracing::info!(version, action = action.as_str(), author, "catalog changed");
         self.entities.store(newer.clone());
@@ -301,8 +272,8 @@ impl Publication {
         limit: usize,
     ) -> Result<(Vec<ChangeHeader>, u64), ChangeLogError> {
         let (versions, oldest) = {
-            let log = self.log.lock();
-            (log.versions(before, limit), log.oldest())
+            let past = self.past.lock();
+            (past.log.versions(before, limit), past.log.oldest())
         };
         let mut headers = Vec::with_capacity(versions.len());
         for version in versions {
@@ -314,13 +285,13 @@ impl Publication {
 
     /// The change that made a version.
     pub(crate) fn change_of(&self, version: u64) -> Result<ChangeRecord, ChangeLogError> {
-        self.log.lock().has(version)?;
+        self.past.lock().log.has(version)?;
         Ok(ChangeRecord::decode(&change_log::read(&self.store, version)?)?)
     }
 
     /// Takes a new key in.
     pub(crate) fn add_key(&self, record: KeyRecord) -> Result<(), ChangeError> {
-        let _changing = self.log.lock();
+        let _changing = self.past.lock();
         let current = self.current();
         let (tenant, client) = (record.tenant.as_str(), record.client_application.as_str());
         if current.snapshot.view(tenant, client).is_none() {
@@ -338,7 +309,7 @@ impl Publication {
 
     /// Withdraws a key; requests with it are refused from the next one on.
     pub(crate) fn revoke_key(&self, id: &str, now_ms: u64) -> Result<(), ChangeError> {
-        let _changing = self.log.lock();
+        let _changing = self.past.lock();
         let current = self.current();
         let mut keys = KeyTable::clone(&current.keys);
         let missing = || ChangeError::NoSuchKey(id.chars().take(40).collect());
@@ -418,22 +389,56 @@ fn write(record: &ChangeRecord, log: &ChangeLog, batch: &mut Batch) -> change_lo
     log.write(record, batch)
 }
 
-/// What the store has of the catalog and its past.
-fn stored(store: &Store, settings: &Settings) -> Result<(Entities, ChangeLog), ChangeError> {
-    let (mut rows, mut records) = (Vec::new(), Vec::new());
-    for_each_row(store, Tree::Catalog, |key, value| {
-        if ChangeLog::is_record(&key) {
-            let version = ChangeLog::version_of(&value).map_err(ChangeLogError::from)?;
-            records.push((version, value.len()));
-        } else {
-            rows.push((key, value));
+/// The changes that make the store's rows of tools that went those of `snapshot`.
+fn keep_former(snapshot: &Snapshot, before: Rows, batch: &mut Batch) -> Rows {
+    let rows: Rows = snapshot.deprecated_rows().into_iter().collect();
+    for (key, value) in &rows {
+        if before.get(key) != Some(value) {
+            batch.put(Tree::Catalog, key, value);
         }
-        Ok::<_, ChangeError>(())
-    })?;
-    let runtime = &settings.runtime;
-    let kept = Kept { changes_max: runtime.history_max, bytes_max: runtime.history_bytes_max };
-    let entities = Entities::from_rows(rows).map_err(ChangeError::Rows)?;
-    Ok((entities, ChangeLog::load(records, kept)))
+    }
+    for key in before.keys().filter(|key| !rows.contains_key(*key)) {
+        batch.remove(Tree::Catalog, key);
+    }
+    rows
+}
+
+fn grace_of(settings: &Settings) -> Grace {
+    let callable_ms = settings.runtime.tool_grace_seconds.saturating_mul(1000);
+    Grace { now_ms: time::now_ms(), callable_ms }
+}
+
+/// What the store has of the catalog and its past.
+struct Stored {
+    entities: Entities,
+    former: FormerTools,
+    log: ChangeLog,
+    former_rows: Rows,
+}
+
+impl Stored {
+    fn read(store: &Store, settings: &Settings) -> Result<Self, ChangeError> {
+        let (mut rows, mut former_rows, mut records) = (Vec::new(), Rows::new(), Vec::new());
+        for_each_row(store, Tree::Catalog, |key, value| {
+            if ChangeLog::is_record(&key) {
+                let version = ChangeLog::version_of(&value).map_err(ChangeLogError::from)?;
+                records.push((version, value.len()));
+            } else if FormerTools::is_row(&key) {
+                former_rows.insert(key, value);
+            } else {
+                rows.push((key, value));
+            }
+            Ok::<_, ChangeError>(())
+        })?;
+        let runtime = &settings.runtime;
+        let kept = Kept { changes_max: runtime.history_max, bytes_max: runtime.history_bytes_max };
+        Ok(Self {
+            entities: Entities::from_rows(rows).map_err(ChangeError::Rows)?,
+            former: FormerTools::from_rows(&former_rows).map_err(ChangeError::Rows)?,
+            log: ChangeLog::load(records, kept),
+            former_rows,
+        })
+    }
 }
 
 /// Every row of a tree.
@@ -462,3 +467,7 @@ pub(crate) fn for_each_row<E: From<StoreError>>(
         rows.into_iter().try_for_each(|(key, value)| visit(key, value))?;
     }
 }
+
+#[cfg(test)]
+#[path = "publication_tests.rs"]
+mod tests;

@@ -20,7 +20,8 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::{
-    publication::{Applied, ChangeError, Intent},
+    change_error::ChangeError,
+    publication::{Applied, Intent},
     shared::Shared,
     time,
 };

@@ -16,11 +16,12 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
+    change_error::ChangeError,
     core::{self, Core},
     cores,
     message::CoreMessage,
     processors,
-    publication::{ChangeError, Publication},
+    publication::Publication,
     recovery::{self, RecoveryError},
     reload::{self, ReloadState},
     shared::{self, Shared},

@@ -34,6 +34,8 @@ pub struct Runtime {
     pub catalog: Vec<PathBuf>,
     /// How often the catalog files are looked at for changes; 0: never, only SIGHUP counts.
     pub catalog_poll_ms: u64,
+    /// How long a tool that was removed, hidden or renamed stays callable under its old name.
+    pub tool_grace_seconds: u64,
     /// Most changes of the catalog that are kept for `history` and `rollback`.
     pub history_max: usize,
     /// Most bytes of them in the store; the newest is kept whatever its size.
@@ -80,6 +82,7 @@ impl Default for Runtime {
             allowed_origins: Vec::new(),
             catalog: Vec::new(),
             catalog_poll_ms: 2000,
+            tool_grace_seconds: 3600,
             history_max: 1000,
             history_bytes_max: 64 << 20,
             mcp: Mcp::default(),
@@ -118,6 +121,7 @@ impl Runtime {
         if self.catalog_poll_ms != 0 {
             findings.within("runtime.catalog_poll_ms", self.catalog_poll_ms, 100..=86_400_000);
         }
+        findings.within("runtime.tool_grace_seconds", self.tool_grace_seconds, 0..=30 * 86_400);
         findings.within("runtime.history_max", self.history_max, 1..=1_000_000);
         findings.within("runtime.history_bytes_max", self.history_bytes_max, 0..=BYTES_MAX);
         self.mcp.validate(findings);

@@ -253,6 +253,30 @@ fn roots_are_objects_without_combinators() {
 }
 
 #[test]
+fn fields_may_be_called_as_words_are() {
+    let names =
+        ["$ref", "$defs", "definitions", "anyOf", "items", "type", "required", "properties"];
+    let properties: Map<String, Value> = names
+        .iter()
+        .map(|name| {
+            (
+                (*name).to_owned(),
+                json!({"type": "object", "properties": {"$ref": {"type": "string"}}}),
+            )
+        })
+        .collect();
+    let schema = json!({"type": "object", "properties": properties, "default": {"$ref": "#"}});
+    for dialect in [Dialect::Portable, Dialect::Gemini, Dialect::OpenaiStrict] {
+        let shown = in_dialect(&schema, dialect);
+        for name in names {
+            assert!(shown["properties"][name]["properties"].get("$ref").is_some(), "{shown}");
+        }
+    }
+    assert_eq!(in_dialect(&schema, Dialect::Portable)["default"], json!({"$ref": "#"}));
+    assert_eq!(structure_only(&schema)["properties"], schema["properties"]);
+}
+
+#[test]
 fn sizes_are_bounded() {
     let mut deep = json!({"type": "string"});
     for _ in 0..300 {

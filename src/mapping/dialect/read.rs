@@ -140,7 +140,7 @@ impl Form {
 /// Reads a whole schema; its root is an object whatever it says.
 pub(super) fn read(schema: &Value) -> Form {
     let mut expanding = Expanding { root: schema, open: Vec::new(), places: 0 };
-    let expanded = expanding.expanded(schema, 0);
+    let expanded = expanding.expanded(schema, Place::Schema, 0);
     let form = Reader { places: 0 }.form(&expanded, 0).unwrap_or_else(Form::any);
     match form.kind {
         FormKind::Object => form,
@@ -157,27 +157,49 @@ struct Expanding<'a> {
     places: usize,
 }
 
+/// Where a value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Schema,
+    /// A list of schemas, or an object with schemas by names that are no words.
+    Schemas,
+    /// A value that is no schema.
+    Literal,
+}
+
 impl<'a> Expanding<'a> {
-    fn expanded(&mut self, value: &'a Value, depth: usize) -> Value {
+    fn expanded(&mut self, value: &'a Value, place: Place, depth: usize) -> Value {
         self.places += 1;
         if self.places > PLACES_MAX || depth > 4 * DEPTH_MAX {
             return Value::Object(Map::new());
         }
         match value {
             Value::Array(items) => {
-                items.iter().map(|item| self.expanded(item, depth + 1)).collect()
+                let place = if place == Place::Schemas { Place::Schema } else { place };
+                items.iter().map(|item| self.expanded(item, place, depth + 1)).collect()
             }
-            Value::Object(words) => {
+            Value::Object(words) if place == Place::Schema => {
                 let mut out = match words.get("$ref") {
                     Some(Value::String(pointer)) => self.target(pointer, depth),
                     _ => Map::new(),
                 };
                 for (word, value) in words {
-                    if !matches!(word.as_str(), "$ref" | "$defs" | "definitions") {
-                        out.insert(word.clone(), self.expanded(value, depth + 1));
-                    }
+                    let place = match word.as_str() {
+                        "$ref" | "$defs" | "definitions" => continue,
+                        "items" | "additionalProperties" => Place::Schema,
+                        "properties" | "anyOf" | "oneOf" | "allOf" => Place::Schemas,
+                        _ => Place::Literal,
+                    };
+                    out.insert(word.clone(), self.expanded(value, place, depth + 1));
                 }
                 Value::Object(out)
+            }
+            Value::Object(members) => {
+                let place = if place == Place::Schemas { Place::Schema } else { place };
+                let members = members
+                    .iter()
+                    .map(|(name, member)| (name.clone(), self.expanded(member, place, depth + 1)));
+                Value::Object(members.collect())
             }
             single => single.clone(),
         }
@@ -189,7 +211,7 @@ impl<'a> Expanding<'a> {
             return Map::new();
         };
         self.open.push(pointer);
-        let expanded = self.expanded(target, depth + 1);
+        let expanded = self.expanded(target, Place::Schema, depth + 1);
         self.open.pop();
         if let Value::Object(words) = expanded { words } else { Map::new() }
     }

@@ -15,8 +15,7 @@ const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest comment, in characters.
 const COMMENT_CHARACTERS_MAX: usize = 1000;
 
-/// What was asked.
-#[derive(Debug)]
+/// What was asked. No `Debug`: the body may hold secrets.
 pub(super) struct Ask {
     /// The names in the path.
     pub(super) names: Vec<String>,

@@ -12,8 +12,9 @@ use super::{
 use crate::{
     catalog::{Action, ChangeHeader, Entities, EntityChange},
     server::{
+        change_error::ChangeError,
         change_log,
-        publication::{Applied, ChangeError, Intent},
+        publication::{Applied, Intent},
         reload,
         shared::Shared,
         time,
@@ -23,7 +24,8 @@ use crate::{
 /// Changes of a list where nothing else is asked for.
 const LISTED: u64 = 20;
 
-#[derive(Debug, Deserialize)]
+// No `Debug`: the rows hold secrets.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declared {
     /// Rows as `Entities::rows` makes them: their keys and their values, both text.

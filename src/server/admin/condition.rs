@@ -3,7 +3,7 @@
 use crate::{
     catalog::{Document, EntityName},
     http::RequestView,
-    server::{operators::header, publication::ChangeError},
+    server::{change_error::ChangeError, operators::header},
 };
 
 /// Most tags in one condition.

@@ -13,10 +13,7 @@ use super::{
 };
 use crate::{
     catalog::{Action, Document, Entities, EntityName, Kind, Origin},
-    server::{
-        publication::{Applied, ChangeError},
-        shared::Shared,
-    },
+    server::{change_error::ChangeError, publication::Applied, shared::Shared},
 };
 
 /// Entities of a list where nothing else is asked for, and most of them.

@@ -10,7 +10,7 @@ use crate::{
     catalog::{ClientApplicationId, TenantId, Trust},
     identity::{ApiKey, KEY_RANDOM_BYTES, KeyLabel, KeyRecord},
     server::{
-        core::Core, message::CoreMessage, publication::ChangeError, random_bytes, session, time,
+        change_error::ChangeError, core::Core, message::CoreMessage, random_bytes, session, time,
     },
 };
 

@@ -37,10 +37,10 @@ use serde_json::{Value, json};
 use self::ask::Ask;
 use self::routes::{Found, Operation};
 use super::{
+    change_error::ChangeError,
     change_log::ChangeLogError,
     connection::{Answer, Plane},
     core::Core,
-    publication::ChangeError,
     respond::{self, Echo},
     shared::Shared,
 };
