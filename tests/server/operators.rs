@@ -61,12 +61,11 @@ fn template(target: &str) -> String {
     let path = target.split('?').next().unwrap();
     let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let names: &[&str] = match segments.as_slice() {
-        ["catalog", "tenants", ..] => &["id"],
+        ["catalog", "tenants", ..] | ["keys", ..] => &["id"],
         ["catalog", "tools", ..] => &["tenant", "toolset", "name"],
         ["catalog", "assignments", ..] => &["tenant", "client_application", "toolset"],
         ["catalog", ..] => &["tenant", "id"],
         ["changes", ..] => &["version"],
-        ["keys", ..] => &["id"],
         _ => &[],
     };
     let fixed = if segments[0] == "catalog" { 2 } else { 1 };
