@@ -188,7 +188,7 @@ mod tests {
         let text = format!(
             "{TOOL}side_effect = 'write'\nconfirmation_recommended = true\nlog_payloads = true\n\
              redact = ['card.number']\nweight = 5\nlimit = {{ count = 5, seconds = 1 }}\n\
-             budget = {{ rows = 5 }}\n\
+             budget = {{ rows = 5 }}\npass_unmapped = true\n\
              side_effect_by = {{ argument = 'do', values = {{ drop = 'destructive' }} }}\n"
         );
         let tool: Tool = toml::from_str(&text).unwrap();

@@ -281,9 +281,19 @@ pub struct Tool {
     /// What arguments there are and where each goes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldRule>,
-    /// What of the response is given back and under which names; everything, where empty.
+    /// What of the response is given back and under which names; everything, where empty. An object
+    /// or array without rules for its members is given whole, members that no rule names stay where
+    /// the rule of their object has `additional_properties`, and arrays keep every row.
+    ///
+    /// Fields that no rule names reach nobody, whatever the API answers: an array instead of an
+    /// object is picked from item by item, and what cannot be picked from is `null`, or `{}` where it
+    /// is the whole answer. A text is not shown. The result says so where it holds nothing, and the
+    /// log in every case. Answers with an HTTP error are told as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub response_fields: Vec<FieldRule>,
+    /// Lets pass, under its own name, what of the response no rule names.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub pass_unmapped: bool,
     /// Hints about what it does.
     #[serde(default)]
     pub annotations: Annotations,

@@ -216,6 +216,26 @@ fn schemas_come_from_the_field_rules() {
 }
 
 #[test]
+fn what_no_response_rule_names_passes_only_where_the_tool_says_so() {
+    let body = r#"{"nm":"Rex","chip":1.50}"#;
+    for (says, expected) in [
+        ("", r#"{"name":"Rex"}"#),
+        ("pass_unmapped = false\n", r#"{"name":"Rex"}"#),
+        ("pass_unmapped = true\n", r#"{"name":"Rex","chip":1.50}"#),
+    ] {
+        let rules = "location = \"path\"\n[[tool.response_fields]]\nsource_field_name = \"nm\"\n\
+             exposed_field_name = \"name\"\n";
+        let text =
+            GOOD.replacen("name = \"show_pet\"\n", &format!("name = \"show_pet\"\n{says}"), 1);
+        let snapshot = compiled(&text.replacen("location = \"path\"\n", rules, 1));
+        let tool = snapshot.view("acme", "desk").unwrap().tool("show_pet").unwrap();
+        let ToolKind::Rest { response, .. } = &tool.kind else { unreachable!() };
+        let given = response.translate(crate::json::guard(body.as_bytes()).unwrap().root());
+        assert_eq!(String::from_utf8(given.json).unwrap(), expected, "{says}");
+    }
+}
+
+#[test]
 fn results_are_their_fragments_joined() {
     let snapshot = compiled(GOOD);
     let desk = snapshot.view("acme", "desk").unwrap();

@@ -14,7 +14,9 @@ use super::{
     Annotations, BuiltinTool, CompiledConnection, DiscoveryMode, OperationName, Rate, SideEffect,
     Tool, ToolMethod, ToolName, ToolsetId, faults,
 };
-use crate::mapping::{self, Arguments, Dialect, Location, RequestPlan, ResponsePlan, ResultBudget};
+use crate::mapping::{
+    self, Arguments, Dialect, Location, RequestPlan, ResponsePlan, ResultBudget, Unmapped,
+};
 
 /// What a call of a tool does.
 #[derive(Debug)]
@@ -174,7 +176,8 @@ impl CompiledTool {
             .map_err(|errors| faults.extend(errors.into_iter().map(|error| error.to_string())))
             .ok();
         let effects = request.as_ref().map(|request| Effects::compile(tool, request, &mut faults));
-        let response = ResponsePlan::compile(&tool.response_fields)
+        let unmapped = if tool.pass_unmapped { Unmapped::Keep } else { Unmapped::Drop };
+        let response = ResponsePlan::compile(&tool.response_fields, unmapped)
             .and_then(|plan| Ok((plan, mapping::output_schema(&tool.response_fields)?)))
             .map_err(|errors| {
                 let told = errors.into_iter().map(|error| format!("response_fields: {error}"));

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::http::{self, Known, ResponseReader};
 use crate::json::{self, JsonError};
-use crate::mapping::ResponsePlan;
+use crate::mapping::{ResponsePlan, Translated};
 use crate::mcp::ToolOutcome;
 
 use super::content::{Codings, ContentError};
@@ -79,11 +79,24 @@ impl<'a> Head<'a> {
         }
         let credentials = Credentials::of(asked.headers);
         let media = Media::of(content_type, body);
-        let text = || Ok(plain(credentials.strike_text(text_of(&media, body).into_owned())));
+        let text = || {
+            // A text has no fields, so nobody knows whether it holds what is to be hidden.
+            if plan.picks() {
+                log_withheld(asked, 1);
+                return Ok(plain(without_fields(self.status, body.len())));
+            }
+            Ok(plain(credentials.strike_text(text_of(&media, body).into_owned())))
+        };
         match &media {
             Media::Json => match json::guard(unmarked(body)) {
                 Ok(checked) => {
-                    Ok(structured(credentials.strike_json(plan.translate(checked.root()))))
+                    let Translated { json, is_nothing, withheld } = plan.translate(checked.root());
+                    if is_nothing || withheld > 0 {
+                        log_withheld(asked, withheld);
+                    }
+                    let json = Some(credentials.strike_json(json));
+                    let text = is_nothing.then(|| nothing(self.status));
+                    Ok(ToolOutcome::Success { structured_json: json, text })
                 }
                 // Not one JSON value: lines of them, or something else with the wrong label.
                 Err(JsonError::Malformed { .. } | JsonError::NotUtf8) => text(),
@@ -128,6 +141,34 @@ fn done(status: u16) -> String {
     let reason = http::reason(status);
     let space = if reason.is_empty() { "" } else { " " };
     format!("Done: HTTP {status}{space}{reason}, without content.")
+}
+
+/// A result without a value must not look like an answer that says nothing.
+fn nothing(status: u16) -> String {
+    format!(
+        "HTTP {status}: the API answered, but with none of the fields that this tool gives, so the \
+         result is empty."
+    )
+}
+
+fn without_fields(status: u16, bytes: usize) -> String {
+    format!(
+        "HTTP {status}: the API answered with {bytes} bytes of text and none of the fields that \
+         this tool gives, so nothing of it is shown."
+    )
+}
+
+/// The operator's rules and the API disagree about the shape of answers.
+#[cold]
+fn log_withheld(asked: Asked<'_>, withheld: u64) {
+    let Asked { tool, connection, .. } = asked;
+    tracing::info!(
+        tool,
+        connection,
+        withheld,
+        "the answer has another shape than response_fields say: what they cannot pick from is not \
+         given"
+    );
 }
 
 fn failure_head(answers: &ResponseReader) -> FailureHead {

@@ -36,8 +36,10 @@ pub(crate) fn rest_parts(tool: &CompiledTool) -> Option<(&CompiledConnection, &R
     }
 }
 
-pub(crate) fn asked(connection: &CompiledConnection) -> Asked<'_> {
-    Asked { connection: connection.id.as_str(), headers: &connection.headers }
+pub(crate) fn asked<'a>(tool: &'a CompiledTool, connection: &'a CompiledConnection) -> Asked<'a> {
+    let (tool, connection, headers) =
+        (tool.source_name.as_str(), connection.id.as_str(), &*connection.headers);
+    Asked { tool, connection, headers }
 }
 
 /// Connections that trust different roots do not share sockets.
@@ -56,7 +58,7 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) fn asked(&self) -> Asked<'a> {
-        asked(self.connection)
+        asked(self.tool, self.connection)
     }
 
     pub(crate) fn outgoing<'b>(&'b self, target: &'b str) -> Outgoing<'b> {

@@ -33,6 +33,7 @@ pub(crate) struct FailureHead {
 /// Who was asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
+    pub(crate) tool: &'a str,
     pub(crate) connection: &'a str,
     /// The headers the connection adds: among them its credentials.
     pub(crate) headers: &'a [(Box<str>, Secret)],
@@ -228,7 +229,7 @@ mod tests {
     ) -> String {
         let content_type = Some(content_type).filter(|text| !text.is_empty());
         let media = Media::of(content_type, body);
-        describe(head, &media, body, Asked { connection: "orders", headers })
+        describe(head, &media, body, Asked { tool: "show", connection: "orders", headers })
     }
 
     fn secret() -> Vec<(Box<str>, Secret)> {

@@ -302,7 +302,7 @@ impl RestCaller {
                 head.codings.decode(&body, bytes_max).map(Cow::Owned)
             };
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            Some(head.shape(plain, response, asked(connection)))
+            Some(head.shape(plain, response, asked(&tool, connection)))
         };
         let shaped = rt::timeout(call.budget.left(Instant::now()), self.workers.run(work)).await;
         match shaped {

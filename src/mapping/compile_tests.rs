@@ -2,7 +2,7 @@
 
 use serde_json::{Map, json};
 
-use super::super::ResponsePlan;
+use super::super::{ResponsePlan, Unmapped};
 use super::*;
 
 /// `METHOD path | name@location {other keys} ; … | a part of the error`
@@ -94,7 +94,7 @@ fn all_that_is_wrong_is_told_at_once() {
     // The method too; but nothing is judged below a field that does not fit.
     assert_eq!(errors.len(), 8, "{errors:?}");
     let both = [rule("a@body {\"default\": 5}"), rule("b@body {\"send_default\": true}")];
-    assert_eq!(ResponsePlan::compile(&both).unwrap_err().into_iter().count(), 3);
+    assert_eq!(ResponsePlan::compile(&both, Unmapped::Drop).unwrap_err().into_iter().count(), 3);
 }
 
 #[test]

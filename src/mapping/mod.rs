@@ -2,10 +2,10 @@
 //!
 //! An operator describes an API field by field with [`FieldRule`]s. From them come the schema that
 //! clients see ([`input_schema`]), the [`RequestPlan`] that checks arguments and places them in
-//! path, query, headers, cookies and body, and the [`ResponsePlan`] that renames the answer. What
-//! clients see of a schema depends on what they can read ([`in_dialect`]) and should
-//! ([`structure_only`], [`lazy_schema`]); arguments are always checked against the full one. Answers
-//! that are too large are cut to a [`ResultBudget`].
+//! path, query, headers, cookies and body, and the [`ResponsePlan`] that picks the fields of the
+//! answer and renames them. What clients see of a schema depends on what they can read
+//! ([`in_dialect`]) and should ([`structure_only`], [`lazy_schema`]); arguments are always checked
+//! against the full one. Answers that are too large are cut to a [`ResultBudget`].
 //!
 //! Invariants worth naming:
 //!
@@ -13,6 +13,8 @@
 //!   taken for a number, no field is dropped because of its name.
 //! - Every name that a client sees is a key that every model can write, at every depth, and plans
 //!   know which field it stands for.
+//! - What no response rule names does not reach a client, whatever shape an answer has, unless the
+//!   operator says that it may pass.
 //! - A string of a field that takes strings is never looked into, whatever it holds.
 //! - What a client can write never changes the form of a request: it stays inside its path
 //!   segment, its query value, its header, its cookie.
@@ -53,11 +55,12 @@ pub use keys::KEY_BYTES_MAX;
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment};
 pub use repair::{REPAIRS_NAMED_MAX, Repair, RepairKind, Repairs};
 pub use request::{OutgoingRequest, RequestPlan};
-pub use response::ResponsePlan;
+pub use response::{ResponsePlan, Translated};
 pub use rule::{FieldRule, FieldType, Location};
 pub use schema::{input_schema, output_schema};
 pub use shape::RULES_MAX;
 pub use structure::structure_only;
+pub use translate::Unmapped;
 
 fn check_count(rules: &[FieldRule]) -> Result<(), MappingError> {
     if rules.len() > RULES_MAX { Err(MappingError::TooManyRules) } else { Ok(()) }

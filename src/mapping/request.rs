@@ -11,7 +11,7 @@ use super::error::{FieldProblem, InvalidArguments};
 use super::placement::{self, Piece};
 use super::repair::{Expected, Repairs};
 use super::shape::{self, Field};
-use super::translate::{Direction, Members, Step, Unmapped};
+use super::translate::{Direction, Members, Step, Tally, Unmapped};
 use super::validator::Validator;
 use super::{FieldRule, Location, MappingError, MappingErrors, check_count, digits, schema};
 use crate::json::{Kind, OwnedRaw, Raw};
@@ -424,17 +424,18 @@ impl Body {
         if members().next().is_none() {
             return Ok(Self::None);
         }
-        Ok(Self::Members(Members::compile(members().map(|field| &field.node), rules, direction)?))
+        // The other arguments went elsewhere.
+        let nodes = members().map(|field| &field.node);
+        Ok(Self::Members(Members::compile(nodes, rules, direction, Unmapped::Drop)?))
     }
 
     fn build(&self, arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(arguments.map_or(0, |raw| raw.text().len()) + 64);
         match self {
             Self::None => return None,
-            // The other arguments went elsewhere.
-            Self::Members(members) => members.write(arguments, Unmapped::Drop, &mut out),
+            Self::Members(members) => members.write(arguments, &mut out, &mut Tally::default()),
             Self::Whole(name, step) => match arguments.and_then(|raw| raw.get(name)) {
-                Some(value) => step.write(value, &mut out),
+                Some(value) => step.write(value, &mut out, &mut Tally::default()),
                 None if step.write_absent(&mut out) => {}
                 None => return None,
             },

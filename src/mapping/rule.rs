@@ -115,7 +115,8 @@ pub struct FieldRule {
     #[serde(default)]
     pub location: Location,
     /// What the field holds. When absent: an object where other rules name its members, an array
-    /// where the source ends with `[*]`, else a string.
+    /// where the source ends with `[*]`, else a string. Of an answer, a single value that is said
+    /// here is held to: an object in its place is not given.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub field_type: Option<FieldType>,
     /// A format of JSON Schema (`date-time`, `uuid`), told to the client and not checked.
@@ -155,7 +156,8 @@ pub struct FieldRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `additionalProperties` of an object, or of the objects in an array: a boolean or a schema,
-    /// passed on as it is.
+    /// passed on as it is. Of an answer, such an object keeps the members that no rule names, unless
+    /// it is `false` or absent; see [`ResponsePlan`](super::ResponsePlan).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub additional_properties: Option<Value>,
 }

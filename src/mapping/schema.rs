@@ -35,7 +35,8 @@ pub(super) fn schema_of_fields(fields: &[Field], rules: &[FieldRule]) -> Value {
 /// where no rule says anything.
 ///
 /// Every answer conforms to it, whatever the API sends, so a client that checks answers never
-/// refuses one: types of fields are told in their descriptions and not demanded. An answer that is
+/// refuses one: types of fields are told in their descriptions and not demanded, and no member is
+/// forbidden, whether others are picked out or pass. An answer that is
 /// not an object has to be wrapped as `{"result": …}` before it is sent as structured content; the
 /// schema of a mapping whose root is an array is already that of the wrapper.
 ///

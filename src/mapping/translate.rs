@@ -1,12 +1,13 @@
-//! Renaming the members of a JSON document, with values passed on as exact text.
+//! Picking and renaming the members of a JSON document, with values passed on as exact text.
 //!
 //! The same steps serve both directions: exposed to source for bodies of requests, source to
-//! exposed for answers. Recursion follows the compiled steps, so it ends at `SEGMENTS_MAX`.
+//! exposed for answers. Each call goes one level down the compiled steps or the document, whose
+//! depth is bounded by `SEGMENTS_MAX` and [`DEPTH_MAX`](crate::json::DEPTH_MAX).
 
 use smallvec::SmallVec;
 
 use super::shape::{Content, Node};
-use super::{FieldRule, MappingError, digits};
+use super::{FieldRule, FieldType, MappingError, digits};
 use crate::json::{Kind, OwnedRaw, Raw, write_string};
 
 /// What to do with one value.
@@ -19,6 +20,8 @@ pub(super) struct Step {
     content: StepContent,
     /// The value is written as it came.
     plain: bool,
+    /// Whatever shape the value has, only what rules name is written of it.
+    picks: bool,
     /// Written when the value is absent.
     default: Option<OwnedRaw>,
     /// Written always; the field has no name to come from.
@@ -30,6 +33,8 @@ pub(super) struct Step {
 #[derive(Debug)]
 enum StepContent {
     Leaf,
+    /// A leaf that is said to be a single value, so that nothing can hide in it.
+    Single,
     /// A number that clients see as a text, on its way to the API.
     ToNumber,
     /// And back.
@@ -50,6 +55,8 @@ pub(super) struct Members {
     new_names: Vec<(Box<str>, Option<usize>)>,
     /// Absent members may have to be written.
     fills: bool,
+    /// What happens to the others.
+    unmapped: Unmapped,
 }
 
 /// Which way names are translated.
@@ -58,14 +65,28 @@ pub(super) enum Direction {
     /// Exposed to source.
     Request,
     /// Source to exposed.
-    Response,
+    Response(Unmapped),
 }
 
 /// What happens to members that no rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unmapped {
+pub enum Unmapped {
+    /// They pass under their own names.
     Keep,
+    /// They are left out, but for those of an object whose rule has `additional_properties`.
     Drop,
+}
+
+/// What writing a document came to.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Something that rules name was there.
+    pub(super) given: bool,
+    /// Something that no rule names was left out.
+    pub(super) left_out: bool,
+    /// How many values were written as `null`, because rules look into them and they are of a kind
+    /// that has no such members.
+    pub(super) withheld: u64,
 }
 
 impl Step {
@@ -76,19 +97,28 @@ impl Step {
     ) -> Result<Self, MappingError> {
         let (from, to) = match direction {
             Direction::Request => (&node.exposed, &node.source),
-            Direction::Response => (&node.source, &node.exposed),
+            Direction::Response(_) => (&node.source, &node.exposed),
         };
+        // A raw schema describes a field without picking from it.
+        let direction = match direction {
+            Direction::Response(_) if node.schema.is_some() => Direction::Response(Unmapped::Keep),
+            other => other,
+        };
+        let picks = direction == Direction::Response(Unmapped::Drop);
         let rule = node.rule.and_then(|index| rules.get(index));
         let as_text = rule.is_some_and(|rule| rule.as_string);
         let content = match &node.content {
             Content::Leaf if as_text && direction == Direction::Request => StepContent::ToNumber,
             Content::Leaf if as_text => StepContent::ToText,
+            Content::Leaf if picks && rule.is_some_and(is_single) => StepContent::Single,
             Content::Leaf => StepContent::Leaf,
             Content::Array(item) => {
                 StepContent::Array(Box::new(Self::compile_item(item, rules, direction)?))
             }
             Content::Object(nodes) => {
-                StepContent::Object(Members::compile(nodes.iter(), rules, direction)?)
+                let is_open = || rule.is_some_and(keeps_others);
+                let unmapped = if picks && !is_open() { Unmapped::Drop } else { Unmapped::Keep };
+                StepContent::Object(Members::compile(nodes.iter(), rules, direction, unmapped)?)
             }
         };
         let rule = rule.filter(|_| direction == Direction::Request);
@@ -98,7 +128,7 @@ impl Step {
         let default = default.and_then(|rule| Some(fixed(rule, rule.default.as_ref()?)));
         let (plain, forced) = match &content {
             StepContent::Leaf => (true, false),
-            StepContent::ToNumber | StepContent::ToText => (false, false),
+            StepContent::Single | StepContent::ToNumber | StepContent::ToText => (false, false),
             StepContent::Array(item) => (item.plain, false),
             StepContent::Object(members) => (members.are_plain(), members.force()),
         };
@@ -111,6 +141,7 @@ impl Step {
             key: key.into_boxed_slice(),
             content,
             plain,
+            picks,
             default: default.transpose()?,
             forced: forced || constant.is_some(),
             constant,
@@ -140,34 +171,78 @@ impl Step {
         }
         match &self.content {
             StepContent::Object(members) if self.forced => {
-                members.write(None, Unmapped::Drop, out);
+                members.write(None, out, &mut Tally::default());
                 true
             }
             _ => false,
         }
     }
 
-    pub(super) fn write(&self, raw: Raw<'_>, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, raw: Raw<'_>, out: &mut Vec<u8>, tally: &mut Tally) {
         match (&self.content, raw.kind()) {
-            (StepContent::Object(members), Kind::Object) if !self.plain => {
-                members.write(Some(raw), Unmapped::Keep, out);
-            }
-            (StepContent::Array(item), Kind::Array) if !self.plain => {
-                out.push(b'[');
-                for (index, value) in raw.items().enumerate() {
-                    if index > 0 {
-                        out.push(b',');
-                    }
-                    item.write(value, out);
-                }
-                out.push(b']');
+            _ if self.plain => whole(raw, out, tally),
+            (StepContent::Object(members), Kind::Object) => members.write(Some(raw), out, tally),
+            (StepContent::Array(item), Kind::Array) => item.write_each(raw, out, tally),
+            // Of another kind than the rules say. It is not ours to judge, only to see that nothing
+            // gets around the rules: many where one is meant are picked from one by one,
+            (_, Kind::Array) if self.picks => self.write_each(raw, out, tally),
+            // one where many are meant is picked from as one of them,
+            (StepContent::Array(item), _) if self.picks => item.write(raw, out, tally),
+            // and what cannot be picked from stays out.
+            (_, kind) if self.picks && self.hides(kind) => {
+                tally.withheld += 1;
+                out.extend_from_slice(b"null");
             }
             (StepContent::ToNumber, Kind::String) => digits::write_number(raw, out),
-            (StepContent::ToText, Kind::Number) => digits::write_text(raw, out),
-            // Also what is of another kind than the rules say: it is not ours to judge.
-            _ => out.extend_from_slice(raw.text().as_bytes()),
+            (StepContent::ToText, Kind::Number) => {
+                tally.given = true;
+                digits::write_text(raw, out);
+            }
+            _ => whole(raw, out, tally),
         }
     }
+
+    fn write_each(&self, array: Raw<'_>, out: &mut Vec<u8>, tally: &mut Tally) {
+        let before = out.len();
+        out.push(b'[');
+        for (index, value) in array.items().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            self.write(value, out, tally);
+        }
+        // That there is nothing is an answer.
+        tally.given |= out.len() == before + 1;
+        out.push(b']');
+    }
+
+    /// Whether a value of this kind could hold what no rule names.
+    fn hides(&self, kind: Kind) -> bool {
+        match &self.content {
+            StepContent::Object(members) => {
+                members.unmapped == Unmapped::Drop && kind != Kind::Null
+            }
+            StepContent::Leaf | StepContent::Array(_) => false,
+            StepContent::Single | StepContent::ToNumber | StepContent::ToText => {
+                kind == Kind::Object
+            }
+        }
+    }
+}
+
+fn whole(raw: Raw<'_>, out: &mut Vec<u8>, tally: &mut Tally) {
+    tally.given = true;
+    out.extend_from_slice(raw.text().as_bytes());
+}
+
+/// Whether the rule says that the field, or each item of it, is a single value. A rule without a
+/// type names a field whatever it holds.
+fn is_single(rule: &FieldRule) -> bool {
+    rule.array_item_type.or(rule.field_type).is_some_and(FieldType::is_scalar)
+}
+
+fn keeps_others(rule: &FieldRule) -> bool {
+    rule.additional_properties.as_ref().is_some_and(|value| *value != false)
 }
 
 fn fixed(rule: &FieldRule, value: &serde_json::Value) -> Result<OwnedRaw, MappingError> {
@@ -181,9 +256,10 @@ impl Members {
         nodes: impl Iterator<Item = &'a Node>,
         rules: &[FieldRule],
         direction: Direction,
+        unmapped: Unmapped,
     ) -> Result<Self, MappingError> {
-        let mut members =
-            Self { steps: Vec::new(), hidden: Vec::new(), new_names: Vec::new(), fills: false };
+        let (steps, hidden, new_names) = (Vec::new(), Vec::new(), Vec::new());
+        let mut members = Self { steps, hidden, new_names, fills: false, unmapped };
         for node in nodes {
             let step = Step::compile(node, rules, direction)?;
             members.fills |= step.default.is_some() || step.forced;
@@ -204,7 +280,7 @@ impl Members {
 
     fn are_plain(&self) -> bool {
         let is_plain = |step: &Step| step.plain && step.from == step.to;
-        !self.fills && self.steps.iter().all(is_plain)
+        !self.fills && self.unmapped == Unmapped::Keep && self.steps.iter().all(is_plain)
     }
 
     fn force(&self) -> bool {
@@ -218,13 +294,15 @@ impl Members {
 
     /// Writes an object. Each known member goes under its new name, in the order it came; then
     /// follows what is absent and has to be there.
-    pub(super) fn write(&self, raw: Option<Raw<'_>>, unmapped: Unmapped, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, raw: Option<Raw<'_>>, out: &mut Vec<u8>, tally: &mut Tally) {
         let mut seen: SmallVec<[bool; 32]> = SmallVec::new();
         if self.fills {
             seen.resize(self.steps.len(), false);
         }
         let mut object = ObjectWriter::open(out);
+        let mut is_empty = true;
         for (key, value) in raw.unwrap_or(Raw::EMPTY_OBJECT).raw_entries() {
+            is_empty = false;
             let name = key.as_str().unwrap_or_default();
             if let Some((index, step)) =
                 self.find(&name).and_then(|index| Some((index, self.steps.get(index)?)))
@@ -232,13 +310,17 @@ impl Members {
                 if let Some(seen) = seen.get_mut(index) {
                     *seen = true;
                 }
-                step.write(value, object.member(&step.key));
-            } else if unmapped == Unmapped::Keep && !self.takes_name(&name, raw) {
+                step.write(value, object.member(&step.key), tally);
+            } else if self.unmapped == Unmapped::Keep && !self.takes_name(&name, raw) {
                 let out = object.member(key.text().as_bytes());
                 out.push(b':');
-                out.extend_from_slice(value.text().as_bytes());
+                whole(value, out, tally);
+            } else {
+                tally.left_out = true;
             }
         }
+        // That there is nothing is an answer.
+        tally.given |= is_empty;
         if self.fills {
             let absent = self.steps.iter().zip(&seen).filter(|(_, seen)| !**seen);
             for step in absent.map(|(step, _)| step).chain(&self.hidden) {

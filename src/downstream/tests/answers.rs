@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::api::{Api, answer, json_answer, pause, raw_answer};
 use super::support::{
-    ENVIRONMENT, call, caller_with, failure, get, gzipped, json, on_a_core, request, text, tool,
+    ENVIRONMENT, call, caller_with, declared, failure, get, gzipped, json, on_a_core, request,
+    text, tool,
 };
 use crate::downstream::error::CallError;
 use crate::mcp::ToolOutcome;
@@ -29,6 +30,46 @@ pub(super) fn json_text_and_emptiness_are_successes() {
     let picture = raw_answer("200 OK", "Content-Type: image/png\r\n", &[0x89; 70]);
     let told = text(get(&Api::answering(picture)));
     assert!(told.contains("70 bytes of image/png"), "{told}");
+}
+
+#[test]
+fn no_answer_shows_what_response_fields_hide() {
+    let html = answer("200 OK", "Content-Type: text/html\r\n", b"<p>s3cr3t</p>");
+    let plain = answer("200 OK", "Content-Type: text/plain\r\n", b"{\"pin\":\"s3cr3t\"}");
+    let lines = json_answer("200 OK", "{\"pin\":\"s3cr3t\"}\n{\"pin\":\"s3cr3t\"}");
+    let error = json_answer("200 OK", "{\"error\":\"s3cr3t\"}");
+    let rules = "response_fields = [{ source_field_name = \"id\", type = \"integer\" }]";
+    for (sent, structured, told) in [
+        (html, None, Some("HTTP 200: the API answered with 13 bytes of text and none of")),
+        (plain, None, Some("HTTP 200: the API answered with 16 bytes of text and none of")),
+        (lines, None, Some("HTTP 200: the API answered with 33 bytes of text and none of")),
+        (error, Some("{}"), Some("HTTP 200: the API answered, but with none of the fields")),
+        (json_answer("200 OK", "\"s3cr3t\""), Some("{}"), Some("HTTP 200: the API answered, but")),
+        (json_answer("200 OK", "[{\"id\":1,\"pin\":\"s3cr3t\"}]"), Some("[{\"id\":1}]"), None),
+        (
+            json_answer("200 OK", "{\"id\":{\"pin\":\"s3cr3t\"},\"a\":1}"),
+            Some("{\"id\":null}"),
+            Some(""),
+        ),
+        (json_answer("200 OK", "{}"), Some("{}"), None),
+    ] {
+        let api = Api::answering(sent.clone());
+        let base = format!("http://{}/v1", api.address);
+        let asked = format!("method = \"GET\"\npath = \"/x\"\n{rules}");
+        let outcome = call(&declared(&base, "", &asked), &request("GET", "/x")).unwrap();
+        let ToolOutcome::Success { structured_json, text } = outcome else { panic!("{sent}") };
+        let structured_json = structured_json.map(|json| String::from_utf8(json).unwrap());
+        assert_eq!(structured_json.as_deref(), structured, "{sent}");
+        assert_eq!(text.is_some(), told.is_some(), "{sent}");
+        assert!(text.unwrap_or_default().starts_with(told.unwrap_or_default()), "{sent}");
+        let api = Api::answering(sent.clone());
+        let base = format!("http://{}/v1", api.address);
+        let asked = format!("{asked}\npass_unmapped = true");
+        let outcome = call(&declared(&base, "", &asked), &request("GET", "/x")).unwrap();
+        let ToolOutcome::Success { structured_json, text } = outcome else { panic!("{sent}") };
+        let shown = structured_json.or(text.map(String::into_bytes)).unwrap();
+        assert!(sent.ends_with(&*String::from_utf8(shown).unwrap()), "{sent}");
+    }
 }
 
 #[test]

@@ -293,3 +293,45 @@ proptest! {
         }
     }
 }
+
+/// A text with the pieces that follow is the text.
+fn assert_text(text: &str, budget: &ResultBudget) {
+    let Some(CutText { text: mut joined, mut rest, missing }) = cut_text(text, budget) else {
+        let mut json = Vec::new();
+        write_string(&mut json, text);
+        let limit = budget.string_bytes.unwrap_or(u64::MAX).min(budget.bytes.unwrap_or(u64::MAX));
+        assert!(json.len() as u64 <= limit.saturating_add(2), "{} bytes fit", json.len());
+        return;
+    };
+    assert!(!joined.is_empty() && joined.len() < text.len() && missing.string_bytes > 0);
+    while let Some(part) = rest.next(budget) {
+        let part = guard(&part.json).unwrap().root();
+        for entry in part.get("continues").unwrap().items() {
+            assert_eq!(entry.get("at").unwrap().text(), "\"\"");
+            joined.push_str(&entry.get("text").unwrap().as_str().unwrap());
+        }
+    }
+    assert_eq!(joined, text);
+}
+
+#[test]
+fn texts_are_cut() {
+    assert!(cut_text("plain", &ResultBudget::default()).is_none());
+    assert!(cut_text(&"x".repeat(5_000), &budget(1, 0, 0)).is_none());
+    let text = "line \u{1} of \"text\"\n\u{e9}".repeat(500);
+    for budget in [budget(0, 100, 0), budget(0, 0, 1_024), budget(3, 5_000, 1_024)] {
+        let cut = cut_text(&text, &budget).unwrap();
+        assert!(text.starts_with(&cut.text) && cut.text.len() <= 1_024);
+        assert!(cut.missing.to_string().ends_with(" more bytes of text at the root"));
+        assert_text(&text, &budget);
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_text_comes_whole(text in ".{0,400}", string_bytes in 16..600_u64, times in 1..5_usize) {
+        let text = text.repeat(times);
+        assert_text(&text, &budget(0, string_bytes, 0));
+        assert_text(&text, &budget(0, 0, 1_024));
+    }
+}
