@@ -22,7 +22,7 @@ fields = [
 ]"#,
 );
 
-/// All records so far, without those of the log about itself.
+/// All records so far, in the order of one core, without those of the log about itself.
 fn records(server: &Ringway) -> Vec<Value> {
     let log = server.data().join("audit").display().to_string();
     let text = server.command(&["audit", "export", "--log", &log]).succeeded().stdout;
@@ -50,7 +50,7 @@ fn kinds(records: &[Value]) -> Vec<&str> {
 #[test]
 fn every_request_leaves_one_record_and_pings_and_notifications_none() {
     let service = Service::echo();
-    let server = Setup::new().api(&service.base(), &[LOOK]).start();
+    let server = Setup::new().set("runtime.cores", 1).api(&service.base(), &[LOOK]).start();
     let client = Client::new(&server, "demo/assistant").in_session(NEWEST);
     client.post(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).expect(202);
     client.post(&ping()).expect(200);
@@ -110,7 +110,7 @@ fn every_request_leaves_one_record_and_pings_and_notifications_none() {
 #[test]
 fn transports_differ_in_the_record_by_their_name_only() {
     let service = Service::echo();
-    let server = Setup::new().api(&service.base(), &[LOOK]).start();
+    let server = Setup::new().set("runtime.cores", 1).api(&service.base(), &[LOOK]).start();
     let client = Client::keyless(&server, "demo/public");
     client.post(&call(1, "look", json!({}))).expect(200);
     let base = "/runtime/demo/public/tools";
@@ -150,7 +150,8 @@ fn what_is_refused_is_recorded_with_its_reason() {
     let service = Service::echo();
     let text = "[[client_application]]\ntenant = \"demo\"\nid = \"limited\"\nopen = true\n\
                 limits = { requests = { count = 2, seconds = 3600 } }\n";
-    let server = Setup::new().api(&service.base(), &[LOOK]).catalog(text).start();
+    let server =
+        Setup::new().set("runtime.cores", 1).api(&service.base(), &[LOOK]).catalog(text).start();
     let client = Client::keyless(&server, "demo/limited");
     client.post(&rpc(1, "tools/list", json!({}))).expect(200);
     client.post(&call(2, "look", json!({})));
@@ -174,7 +175,7 @@ fn what_is_refused_is_recorded_with_its_reason() {
 #[test]
 fn a_call_that_nobody_waits_for_any_more_is_recorded_as_that() {
     let service = Service::holding();
-    let server = Setup::new().api(&service.base(), &[HOLD]).start();
+    let server = Setup::new().set("runtime.cores", 1).api(&service.base(), &[HOLD]).start();
     let client = Client::new(&server, "demo/assistant").in_session(NEWEST);
     let mut stream = client.post_stream(&call(7, "hold", json!({})));
     stream.primed();
@@ -197,7 +198,7 @@ fn a_call_that_nobody_waits_for_any_more_is_recorded_as_that() {
 #[test]
 fn payloads_are_kept_where_the_tool_asks_and_without_what_it_hides() {
     let service = Service::echo();
-    let server = Setup::new().api(&service.base(), &[LOOK, PAY]).start();
+    let server = Setup::new().set("runtime.cores", 1).api(&service.base(), &[LOOK, PAY]).start();
     let client = Client::keyless(&server, "demo/public");
     let card = json!({ "number": "4111", "holder": "A" });
     client.called("pay", json!({ "sum": "12", "card": card }));
@@ -215,4 +216,30 @@ fn payloads_are_kept_where_the_tool_asks_and_without_what_it_hides() {
     // Where no tool of the view asks, the list is not kept.
     Client::new(&server, "demo/desk").post(&rpc(1, "tools/list", json!({}))).expect(200);
     assert!(so_many(&server, 4)[3].get("listed").is_none());
+}
+
+#[test]
+fn a_strict_log_that_cannot_be_written_lets_nothing_be_done_unrecorded() {
+    let service = Service::echo();
+    let mut server = Setup::new()
+        .set("runtime.cores", 1)
+        .set("audit.strict", true)
+        .set("audit.sync_ms", 0)
+        .api(&service.base(), &[LOOK])
+        .prepare();
+    // No file of this process grows beyond 64 KiB, as on a disk that is full. What the store has
+    // to write stays below that.
+    server.start_by("ulimit -f 64; trap '' XFSZ; exec \"$0\" serve", |_| {});
+    let client = Client::keyless(&server, "demo/public");
+    let refused = (0..2000).find_map(|_| {
+        let answer = client.post(&call(1, "look", json!({})));
+        (answer.status != 200).then_some(answer)
+    });
+    let refused = refused.expect("the log is full some day").expect(503);
+    assert!(refused.header("Retry-After").is_some());
+    assert!(refused.json()["error"]["message"].as_str().unwrap().contains("recorded"));
+    // What leaves no record goes on.
+    client.post(&ping()).expect(200);
+    let plain = Request::new("POST", "/runtime/demo/public/tools/look").json(&json!({}));
+    assert_eq!(client.send(&plain).expect(503).json()["status"], "audit_unavailable");
 }
