@@ -242,6 +242,9 @@ fn everything_described_happens_and_nothing_else_and_no_secret_gets_out() {
         it.ask("GET", &format!("{target}?colour=red"), None).expect(400);
         assert!(it.ask("TRACE", target, None).status >= 400);
     }
+    it.ask("GET", "/explain?client=demo/assistant&tool=list_tools", None).expect(200);
+    it.ask("GET", "/explain?colour=red", None).expect(400);
+    it.ask("GET", "/explain?client=demo/none&tool=list_tools", None).expect(404);
     it.ask("POST", "/notify", None).expect(200);
     it.ask("POST", "/notify?colour=red", None).expect(400);
     it.ask("POST", &format!("/keys/{id}/revoke?colour=red"), None).expect(400);
