@@ -24,6 +24,8 @@ pub mod mapping;
 pub mod mcp;
 pub mod rpc;
 pub mod rt;
+#[cfg(test)]
+mod scratch;
 pub mod server;
 pub mod sessions;
 pub mod settings;

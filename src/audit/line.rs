@@ -98,11 +98,16 @@ pub(super) fn mark_payloads_left_out(out: &mut Vec<u8>) {
     }
 }
 
-/// Records that are missing here.
-pub(super) fn write_dropped(out: &mut Vec<u8>, time_ms: u64, core: usize, dropped: u64) {
+/// What all lines about the log itself begin with.
+fn begin_event(out: &mut Vec<u8>, time_ms: u64, event: &'static str) {
     out.extend_from_slice(RECORD_PREFIX);
     write_number(out, time_ms);
-    out.extend_from_slice(b",\"event\":\"dropped\"");
+    word(out, b",\"event\":\"", event);
+}
+
+/// Records that are missing here.
+pub(super) fn write_dropped(out: &mut Vec<u8>, time_ms: u64, core: usize, dropped: u64) {
+    begin_event(out, time_ms, "dropped");
     number(out, b",\"core\":", core as u64);
     number(out, b",\"dropped\":", dropped);
     out.extend_from_slice(b"}\n");
@@ -110,24 +115,20 @@ pub(super) fn write_dropped(out: &mut Vec<u8>, time_ms: u64, core: usize, droppe
 
 /// The log was opened.
 pub(super) fn write_started(out: &mut Vec<u8>, time_ms: u64) {
-    out.extend_from_slice(RECORD_PREFIX);
-    write_number(out, time_ms);
-    word(out, b",\"event\":\"started\",\"version\":\"", env!("CARGO_PKG_VERSION"));
+    begin_event(out, time_ms, "started");
+    word(out, b",\"version\":\"", env!("CARGO_PKG_VERSION"));
     out.extend_from_slice(b"}\n");
 }
 
 /// The log was closed in order.
 pub(super) fn write_stopped(out: &mut Vec<u8>, time_ms: u64) {
-    out.extend_from_slice(RECORD_PREFIX);
-    write_number(out, time_ms);
-    out.extend_from_slice(b",\"event\":\"stopped\"}\n");
+    begin_event(out, time_ms, "stopped");
+    out.extend_from_slice(b"}\n");
 }
 
 /// What a crash left was taken up again: so many whole lines were kept, so many bytes cut off.
 pub(super) fn write_recovered(out: &mut Vec<u8>, time_ms: u64, kept_lines: u64, cut_bytes: u64) {
-    out.extend_from_slice(RECORD_PREFIX);
-    write_number(out, time_ms);
-    out.extend_from_slice(b",\"event\":\"recovered\"");
+    begin_event(out, time_ms, "recovered");
     number(out, b",\"kept_lines\":", kept_lines);
     number(out, b",\"cut_bytes\":", cut_bytes);
     out.extend_from_slice(b"}\n");
@@ -135,9 +136,7 @@ pub(super) fn write_recovered(out: &mut Vec<u8>, time_ms: u64, kept_lines: u64, 
 
 /// The log ended before a checkpoint that is known to have been in it.
 pub(super) fn write_missing(out: &mut Vec<u8>, time_ms: u64, found_block: u64, known_block: u64) {
-    out.extend_from_slice(RECORD_PREFIX);
-    write_number(out, time_ms);
-    out.extend_from_slice(b",\"event\":\"found_shortened\"");
+    begin_event(out, time_ms, "found_shortened");
     number(out, b",\"found_block\":", found_block);
     number(out, b",\"known_block\":", known_block);
     out.extend_from_slice(b"}\n");
@@ -145,9 +144,7 @@ pub(super) fn write_missing(out: &mut Vec<u8>, time_ms: u64, found_block: u64, k
 
 /// Old segments were deleted.
 pub(super) fn write_removed(out: &mut Vec<u8>, time_ms: u64, segments: u64, through_block: u64) {
-    out.extend_from_slice(RECORD_PREFIX);
-    write_number(out, time_ms);
-    out.extend_from_slice(b",\"event\":\"removed\"");
+    begin_event(out, time_ms, "removed");
     number(out, b",\"segments\":", segments);
     number(out, b",\"through_block\":", through_block);
     out.extend_from_slice(b"}\n");

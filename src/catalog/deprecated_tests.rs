@@ -1,11 +1,9 @@
 //! Names that went: how long they stay callable, and what ends it at once.
 
-use std::path::Path;
-
 use super::{FormerName, Names, newest};
 
 use crate::catalog::{
-    Deprecated, Entities, FormerTools, Grace, RowError, Snapshot, ToolKind, View, files,
+    Deprecated, FormerTools, Grace, RowError, Snapshot, ToolKind, View, fixture::entities,
 };
 
 const BASE: &str = "
@@ -48,12 +46,6 @@ toolset = 'pets'
 
 const DAY_MS: u64 = 86_400_000;
 const GRACE_MS: u64 = DAY_MS;
-
-fn entities(text: &str) -> Entities {
-    let (entities, problems) = files::read_text(Path::new("a.toml"), text);
-    assert!(problems.is_empty(), "{problems:?}");
-    entities
-}
 
 fn first() -> Snapshot {
     Snapshot::compile(&entities(BASE), 1).unwrap()

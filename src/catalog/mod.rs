@@ -36,6 +36,8 @@ mod export;
 mod exposed;
 mod faults;
 pub mod files;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod formats;
 mod fragment;
 mod history;

@@ -1,7 +1,6 @@
 //! Changes: what is taken over, what is made anew, what is told.
 
 use std::fmt::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,15 +8,9 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::catalog::{ToolShape, files};
+use crate::catalog::{ToolShape, fixture::entities};
 
 const GRACE: Grace = Grace { now_ms: 1_000, callable_ms: 500 };
-
-fn entities(text: &str) -> Entities {
-    let (entities, problems) = files::read_text(Path::new("a.toml"), text);
-    assert!(problems.is_empty(), "{problems:?}");
-    entities
-}
 
 /// `older` with what is written in `text` otherwise: what is the same stays the very same value.
 fn changed(older: &Entities, text: &str) -> Entities {

@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::catalog::fixture::{entities, snapshot as compiled};
 use crate::catalog::{BuiltinTool, Kind, SAFETY_META, ToolKind, ToolShape, files};
 
 const GOOD: &str = r#"
@@ -89,16 +90,6 @@ client_application = "till"
 toolset = "pets"
 enabled = false
 "#;
-
-fn entities(text: &str) -> Entities {
-    let (entities, problems) = files::read_text(Path::new("a.toml"), text);
-    assert!(problems.is_empty(), "{problems:?}");
-    entities
-}
-
-fn compiled(text: &str) -> Snapshot {
-    Snapshot::compile(&entities(text), 1).unwrap()
-}
 
 fn listed(view: &View, shape: ToolShape) -> Vec<Value> {
     let result: Value = serde_json::from_slice(view.tools_list(shape)).unwrap();

@@ -1,13 +1,13 @@
 //! What client applications see: names, modes, policies, prompts.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::catalog::{
-    DenialReason, DiscoveryMode, Entities, ListEntry, MetaTool, SAFETY_META, SideEffect, Snapshot,
-    ToolShape, Trust, View, files,
+    DenialReason, DiscoveryMode, ListEntry, MetaTool, SAFETY_META, SideEffect, Snapshot, ToolShape,
+    Trust, View,
+    fixture::{self, entities, snapshot},
 };
 use crate::mapping::{Dialect, SCHEMA_DISCOVERY};
 
@@ -72,12 +72,6 @@ client_application = 'desk'
 toolset = 'zoo'
 ";
 
-fn entities(text: &str) -> Entities {
-    let (entities, problems) = files::read_text(Path::new("a.toml"), text);
-    assert!(problems.is_empty(), "{problems:?}\n{text}");
-    entities
-}
-
 /// The catalog with lines put in at places.
 fn with(lines: &[(&str, &str)]) -> Snapshot {
     let text = lines.iter().fold(BASE.to_owned(), |text, (place, line)| {
@@ -85,7 +79,7 @@ fn with(lines: &[(&str, &str)]) -> Snapshot {
         assert!(text.contains(&place), "{place}");
         text.replacen(&place, &format!("{line}\n{place}"), 1)
     });
-    Snapshot::compile(&entities(&text), 1).unwrap()
+    snapshot(&text)
 }
 
 fn desk(lines: &[(&str, &str)]) -> Arc<View> {
@@ -121,26 +115,23 @@ fn tools_are_called_by_names_models_can_write() {
 #[test]
 fn names_that_two_toolsets_want_are_told_apart() {
     let text = format!("{BASE}{ZOO}");
-    let snapshot = Snapshot::compile(&entities(&text), 1).unwrap();
-    let view = snapshot.view("acme", "desk").unwrap();
-    assert_eq!(names(view), ["drop_pet", "pets_list_pets", "zoo_list_pets"]);
+    let view = fixture::view(&text);
+    assert_eq!(names(&view), ["drop_pet", "pets_list_pets", "zoo_list_pets"]);
     for tool in view.tools() {
         assert!(Arc::ptr_eq(view.tool(tool.name.as_str()).unwrap(), tool));
     }
-    assert_eq!(listed(view)[2]["title"], "list_pets");
+    assert_eq!(listed(&view)[2]["title"], "list_pets");
     // A budget too short for both.
     let text = text.replacen("#client\n", "name_budget = 16\n", 1);
-    let snapshot = Snapshot::compile(&entities(&text), 1).unwrap();
-    let view = snapshot.view("acme", "desk").unwrap();
-    assert!(names(view).iter().all(|name| name.len() <= 16), "{:?}", names(view));
+    let view = fixture::view(&text);
+    assert!(names(&view).iter().all(|name| name.len() <= 16), "{:?}", names(&view));
 }
 
 #[test]
 fn names_of_meta_tools_are_kept_free() {
     let text = BASE.replacen("name = 'drop_pet'", "name = 'call_tool'", 1);
-    let snapshot = Snapshot::compile(&entities(&text), 1).unwrap();
-    let view = snapshot.view("acme", "desk").unwrap();
-    assert_eq!(names(view), ["list_pets", "pets_call_tool"]);
+    let view = fixture::view(&text);
+    assert_eq!(names(&view), ["list_pets", "pets_call_tool"]);
     assert_eq!(view.meta_tool("call_tool"), None);
 }
 
@@ -157,8 +148,7 @@ fn denied_tools_are_hidden_and_keep_their_names() {
     assert_eq!(view.assigned().count(), 2);
     // A hidden tool still wants its name: showing it must not rename others.
     let text = format!("{BASE}{ZOO}").replacen("#client\n", &format!("{rule}\n"), 1);
-    let snapshot = Snapshot::compile(&entities(&text), 1).unwrap();
-    assert_eq!(names(snapshot.view("acme", "desk").unwrap()), ["drop_pet", "zoo_list_pets"]);
+    assert_eq!(names(&fixture::view(&text)), ["drop_pet", "zoo_list_pets"]);
 }
 
 #[test]
@@ -390,7 +380,7 @@ fn views_share_what_they_show_alike() {
     let other = "[[client_application]]\ntenant = 'acme'\nid = 'till'\n\
                  policy = { rules = [{ effect = 'deny', tools = ['drop_*'] }] }\n\
                  [[assignment]]\ntenant = 'acme'\nclient_application = 'till'\ntoolset = 'pets'\n";
-    let snapshot = Snapshot::compile(&entities(&format!("{BASE}{other}")), 1).unwrap();
+    let snapshot = snapshot(&format!("{BASE}{other}"));
     let (desk, till) =
         (snapshot.view("acme", "desk").unwrap(), snapshot.view("acme", "till").unwrap());
     assert_eq!(names(till), ["list_pets"]);

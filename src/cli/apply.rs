@@ -9,7 +9,6 @@ use super::{
     admin_client::AdminClient,
     check,
     difference::{self, Told},
-    output,
 };
 use crate::http::Method;
 
@@ -52,18 +51,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         }
         client.json_by(&arguments.author, Method::Post, "/apply", Some(&body))
     };
-    // What is printed is what is done: were the catalog changed meanwhile, nothing would be.
-    let mut told = ask(&[])?;
-    difference::print(&told.changes);
-    let counts = difference::counts(&told.changes);
-    if arguments.dry_run {
-        output::line(format_args!("{counts}. Nothing was changed (--dry-run)."));
-        return Ok(());
-    }
-    if !told.changes.is_empty() {
-        let version = told.version;
-        told = ask(&[("dry_run", json!(false)), ("expected_version", json!(version))])?;
-    }
-    output::line(format_args!("{counts}. The catalog is at version {}.", told.version));
-    Ok(())
+    let would = ask(&[])?;
+    difference::settle(would, arguments.dry_run, |version| {
+        ask(&[("dry_run", json!(false)), ("expected_version", json!(version))])
+    })
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::output;
+use super::{CommandError, output};
 use crate::catalog::{EntityName, FieldChange, Kind, MASK};
 
 /// Longest value shown of a field, in characters.
@@ -42,6 +42,25 @@ impl What {
             Self::Removed => '-',
         }
     }
+}
+
+/// Prints what would be changed, as `would` tells it, and unless that is all that is wanted, lets
+/// `change` do it to the catalog of that version: what is printed is what is done, and were the
+/// catalog changed meanwhile, nothing would be.
+pub(super) fn settle(
+    would: Told,
+    dry_run: bool,
+    change: impl FnOnce(u64) -> Result<Told, CommandError>,
+) -> Result<(), CommandError> {
+    print(&would.changes);
+    let counts = counts(&would.changes);
+    if dry_run {
+        output::line(format_args!("{counts}. Nothing was changed (--dry-run)."));
+        return Ok(());
+    }
+    let done = if would.changes.is_empty() { would } else { change(would.version)? };
+    output::line(format_args!("{counts}. The catalog is at version {}.", done.version));
+    Ok(())
 }
 
 /// Prints each entity with its sign, and below it each field that differs.

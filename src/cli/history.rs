@@ -120,17 +120,8 @@ pub(super) fn rollback(arguments: &RollbackArguments) -> Result<(), CommandError
         let target = format!("{target}?{query}{comment}");
         client.json_by(&arguments.author, Method::Post, &target, None)
     };
-    // What is printed is what is done: were the catalog changed meanwhile, nothing would be.
-    let mut told = ask("dry_run=true".to_owned())?;
-    difference::print(&told.changes);
-    let counts = difference::counts(&told.changes);
-    if arguments.dry_run {
-        output::line(format_args!("{counts}. Nothing was changed (--dry-run)."));
-        return Ok(());
-    }
-    if !told.changes.is_empty() {
-        told = ask(format!("expected_version={}", told.version))?;
-    }
-    output::line(format_args!("{counts}. The catalog is at version {}.", told.version));
-    Ok(())
+    let would = ask("dry_run=true".to_owned())?;
+    difference::settle(would, arguments.dry_run, |version| {
+        ask(format!("expected_version={version}"))
+    })
 }

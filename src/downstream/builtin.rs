@@ -81,11 +81,10 @@ fn tools_of(view: &View) -> ToolSummaryList {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::path::Path;
     use std::sync::Arc;
 
     use super::*;
-    use crate::catalog::{SessionSummary, Snapshot, files};
+    use crate::catalog::{SessionSummary, fixture};
 
     #[derive(Default)]
     struct Sample {
@@ -126,25 +125,7 @@ mod tests {
     }
 
     fn view() -> Arc<View> {
-        let text = r#"
-            [[tenant]]
-            id = "acme"
-            [[client_application]]
-            tenant = "acme"
-            id = "desk"
-            [[toolset]]
-            tenant = "acme"
-            id = "appliance"
-            kind = "builtin"
-            [[assignment]]
-            tenant = "acme"
-            client_application = "desk"
-            toolset = "appliance"
-        "#;
-        let (entities, problems) = files::read_text(Path::new("test.toml"), text);
-        assert!(problems.is_empty(), "{problems:?}");
-        let snapshot = Snapshot::compile(&entities, 1).unwrap();
-        Arc::clone(snapshot.view("acme", "desk").unwrap())
+        fixture::view(fixture::APPLIANCE)
     }
 
     fn answer(tool: BuiltinTool, appliance: &Sample) -> serde_json::Value {

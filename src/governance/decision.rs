@@ -98,7 +98,7 @@ impl Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::governance::fixture;
+    use crate::catalog::fixture;
 
     const HOUR_MS: u64 = 3_600_000;
 
@@ -106,17 +106,17 @@ mod tests {
     fn permission(policy: &str) -> Permission {
         let view = fixture::view(&format!(
             "
-[[tenants]]
+[[tenant]]
 id = 'acme'
-[[client_applications]]
+[[client_application]]
 tenant = 'acme'
 id = 'desk'
 policy = {{ {policy} }}
-[[toolsets]]
+[[toolset]]
 tenant = 'acme'
 id = 'own'
 kind = 'builtin'
-[[assignments]]
+[[assignment]]
 tenant = 'acme'
 client_application = 'desk'
 toolset = 'own'

@@ -4,7 +4,8 @@ use std::sync::atomic::AtomicU32;
 
 use super::*;
 use crate::catalog::SideEffect;
-use crate::governance::{Limited, fixture};
+use crate::catalog::fixture;
+use crate::governance::Limited;
 use crate::identity::KeyId;
 
 const SECOND: u64 = 1_000_000_000;
@@ -23,31 +24,31 @@ impl Written {
     fn view(&self) -> Arc<View> {
         fixture::view(&format!(
             "
-[[tenants]]
+[[tenant]]
 id = 'acme'
 limits = {{ {} }}
-[[client_applications]]
+[[client_application]]
 tenant = 'acme'
 id = 'desk'
 limits = {{ {} }}
 caller_limits = {{ {} }}
-[[connections]]
+[[connection]]
 tenant = 'acme'
 id = 'api'
 base_url = 'http://127.0.0.1:1/'
-[[toolsets]]
+[[toolset]]
 tenant = 'acme'
 id = 'pets'
 kind = 'rest'
 connection = 'api'
-[[tools]]
+[[tool]]
 tenant = 'acme'
 toolset = 'pets'
 name = 'free'
 description = 'Free of a limit.'
 method = 'GET'
 path = '/free'
-[[tools]]
+[[tool]]
 tenant = 'acme'
 toolset = 'pets'
 name = 'limited'
@@ -55,7 +56,7 @@ description = 'Has a limit.'
 method = 'POST'
 path = '/limited'
 {}
-[[assignments]]
+[[assignment]]
 tenant = 'acme'
 client_application = 'desk'
 toolset = 'pets'

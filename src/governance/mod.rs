@@ -19,8 +19,6 @@
 
 mod decision;
 mod explain;
-#[cfg(test)]
-mod fixture;
 mod gauge;
 mod handles;
 mod limited;

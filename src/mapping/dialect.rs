@@ -61,6 +61,26 @@ pub fn in_dialect(schema: &Value, dialect: Dialect) -> Value {
     }
 }
 
+/// The `properties` of an object, each as `place` writes its form, and which are `required`.
+fn properties(
+    form: &read::Form,
+    place: impl Fn(&read::Form) -> Map<String, Value>,
+    out: &mut Map<String, Value>,
+) {
+    let properties = form.properties.iter();
+    let properties: Map<String, Value> = properties
+        .map(|(name, property)| (name.clone(), Value::Object(place(&property.form))))
+        .collect();
+    let required = form.properties.iter().filter(|(_, property)| property.is_required);
+    let required: Vec<&String> = required.map(|(name, _)| name).collect();
+    if !properties.is_empty() {
+        out.insert("properties".to_owned(), Value::Object(properties));
+    }
+    if !required.is_empty() {
+        out.insert("required".to_owned(), json!(required));
+    }
+}
+
 /// A string that holds JSON, for what a dialect has no words for.
 fn json_text(form: &read::Form) -> Map<String, Value> {
     let what = match form.kind {

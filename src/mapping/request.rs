@@ -448,5 +448,8 @@ impl Body {
 #[path = "compile_tests.rs"]
 mod compile_tests;
 #[cfg(test)]
+#[path = "request_properties.rs"]
+mod properties;
+#[cfg(test)]
 #[path = "request_tests.rs"]
 mod tests;

@@ -1,12 +1,11 @@
 //! Prompts, resources and meta tools as a client sees them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::{MetaTool, Snapshot, View, files};
+use crate::catalog::{MetaTool, View, fixture::snapshot};
 use crate::json::OwnedRaw;
 use crate::rpc::{self, Incoming, RpcError};
 
@@ -87,10 +86,7 @@ toolset = "quiet"
 "#;
 
 fn view(client_application: &str) -> Arc<View> {
-    let (entities, problems) = files::read_text(Path::new("a.toml"), CATALOG);
-    assert!(problems.is_empty(), "{problems:?}");
-    let snapshot = Snapshot::compile(&entities, 1).unwrap();
-    Arc::clone(snapshot.view("acme", client_application).unwrap())
+    Arc::clone(snapshot(CATALOG).view("acme", client_application).unwrap())
 }
 
 fn step(view: &View, revision: Revision, page_size: usize, text: &str) -> Step<'static> {

@@ -140,6 +140,17 @@ fn meta(out: &mut Vec<u8>, supplement: &Supplement) {
     }
 }
 
+/// One of the `contents` of a resource.
+pub(super) fn text_contents(out: &mut Vec<u8>, uri: &str, mime_type: &str, text: &str) {
+    out.extend_from_slice(b"{\"uri\":");
+    json::write_string(out, uri);
+    out.extend_from_slice(b",\"mimeType\":");
+    json::write_string(out, mime_type);
+    out.extend_from_slice(b",\"text\":");
+    json::write_string(out, text);
+    out.push(b'}');
+}
+
 /// The answer to `resources/read` of a JSON document, with notes behind it.
 pub fn json_resource(uri: &str, json: &[u8], supplement: &Supplement) -> ResultBody {
     let json = String::from_utf8_lossy(json);
@@ -149,13 +160,10 @@ pub fn json_resource(uri: &str, json: &[u8], supplement: &Supplement) -> ResultB
     for (index, (kind, text)) in
         std::iter::once(("application/json", &*json)).chain(notes).enumerate()
     {
-        out.extend_from_slice(if index > 0 { b",{\"uri\":" } else { b"{\"uri\":" });
-        json::write_string(&mut out, uri);
-        out.extend_from_slice(b",\"mimeType\":");
-        json::write_string(&mut out, kind);
-        out.extend_from_slice(b",\"text\":");
-        json::write_string(&mut out, text);
-        out.push(b'}');
+        if index > 0 {
+            out.push(b',');
+        }
+        text_contents(&mut out, uri, kind, text);
     }
     out.push(b']');
     meta(&mut out, supplement);

@@ -11,6 +11,7 @@ use crate::json;
 use crate::rpc::ResultBody;
 
 use super::meta_tool;
+use super::outcome::text_contents;
 
 /// What URIs of the rest of results begin with.
 pub const KEPT_RESULTS: &str = "runtime://results/";
@@ -61,13 +62,9 @@ pub(super) fn read(view: &View, uri: &str) -> Option<Found> {
 /// The result of `resources/read` for a text.
 fn text_resource(uri: &str, mime_type: &str, text: &str) -> ResultBody {
     let mut out = Vec::with_capacity(text.len() * 5 / 4 + uri.len() + 64);
-    out.extend_from_slice(b"{\"contents\":[{\"uri\":");
-    json::write_string(&mut out, uri);
-    out.extend_from_slice(b",\"mimeType\":");
-    json::write_string(&mut out, mime_type);
-    out.extend_from_slice(b",\"text\":");
-    json::write_string(&mut out, text);
-    out.extend_from_slice(b"}]}");
+    out.extend_from_slice(b"{\"contents\":[");
+    text_contents(&mut out, uri, mime_type, text);
+    out.extend_from_slice(b"]}");
     ResultBody::Owned(out)
 }
 

@@ -1,13 +1,12 @@
 //! The dispatcher as a client sees it.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::{Snapshot, ToolShape, View, files};
+use crate::catalog::{ToolShape, View, fixture::snapshot};
 use crate::rpc::{self, Incoming, Message, Reply, ResultBody, RpcError};
 use crate::sessions::ClientCapabilities;
 
@@ -36,10 +35,7 @@ toolset = "own"
 "#;
 
 fn view(client_application: &str) -> Arc<View> {
-    let (entities, problems) = files::read_text(Path::new("a.toml"), CATALOG);
-    assert!(problems.is_empty(), "{problems:?}");
-    let snapshot = Snapshot::compile(&entities, 1).unwrap();
-    Arc::clone(snapshot.view("acme", client_application).unwrap())
+    Arc::clone(snapshot(CATALOG).view("acme", client_application).unwrap())
 }
 
 struct Client {

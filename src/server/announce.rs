@@ -250,10 +250,8 @@ fn tell(core: &Rc<Core>, announcement: &Announcement, heard: &Heard) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::catalog::files;
+    use crate::catalog::fixture;
 
     fn snapshot(assigned: &[&str], version: u64) -> Arc<Snapshot> {
         let clients = ["desk", "shop"].map(|client| {
@@ -268,9 +266,7 @@ mod tests {
         let text = "[[tenant]]\nid = \"acme\"\n[[toolset]]\ntenant = \"acme\"\n\
                     id = \"own\"\nkind = \"builtin\"\n";
         let text = text.to_owned() + &clients.concat() + &assignments.collect::<String>();
-        let (entities, problems) = files::read_text(Path::new("a.toml"), &text);
-        assert!(problems.is_empty(), "{problems:?}");
-        Arc::new(Snapshot::compile(&entities, version).unwrap())
+        Arc::new(Snapshot::compile(&fixture::entities(&text), version).unwrap())
     }
 
     #[test]

@@ -167,31 +167,11 @@ const COMPONENTS: &str = concat!(
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::catalog::{Snapshot, files};
+    use crate::catalog::fixture;
 
     fn view() -> Arc<View> {
-        let text = r#"
-            [[tenant]]
-            id = "acme"
-            [[client_application]]
-            tenant = "acme"
-            id = "desk"
-            title = "The \"desk\""
-            [[toolset]]
-            tenant = "acme"
-            id = "appliance"
-            kind = "builtin"
-            [[assignment]]
-            tenant = "acme"
-            client_application = "desk"
-            toolset = "appliance"
-        "#;
-        let (entities, problems) = files::read_text(Path::new("test.toml"), text);
-        assert!(problems.is_empty(), "{problems:?}");
-        Arc::clone(Snapshot::compile(&entities, 1).unwrap().view("acme", "desk").unwrap())
+        fixture::view(fixture::APPLIANCE)
     }
 
     #[test]

@@ -1,9 +1,7 @@
-use std::path::Path;
-
 use tempfile::TempDir;
 
 use super::*;
-use crate::catalog::{Deprecated, Kind, files};
+use crate::catalog::{Deprecated, Kind, fixture::entities as read};
 
 const CATALOG: &str = r#"
 [[tenant]]
@@ -34,12 +32,6 @@ fn tool(name: &str) -> String {
         "[[tool]]\ntenant = \"a\"\ntoolset = \"set\"\nname = \"{name}\"\ndescription = \"d\"\n\
          method = \"GET\"\npath = \"/{name}\"\n"
     )
-}
-
-fn read(text: &str) -> Entities {
-    let (entities, problems) = files::read_text(Path::new("test.toml"), text);
-    assert!(problems.is_empty(), "{problems:?}");
-    entities
 }
 
 struct Fixture {

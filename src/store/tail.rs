@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_file_cut_or_damaged_at_any_byte_gives_what_is_in_front_of_it() {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = crate::scratch::in_memory();
         let path = directory.path();
         let mut tail = Tail::begin(path, ID);
         write(&mut tail, 1..=12, 0);

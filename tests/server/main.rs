@@ -33,4 +33,5 @@ mod recovery;
 mod rest;
 mod sessions;
 mod standing;
+mod streams;
 mod tls;

@@ -251,6 +251,11 @@ fn everything_described_happens_and_nothing_else_and_no_secret_gets_out() {
     let stranger = [("X-Author", "a\tb")];
     it.ask_if("GET", "/status", &stranger, None).expect(400);
 
+    let why = "/explain?client=fresh/app&tool=set/one%3F";
+    it.ask("GET", why, None).expect(200);
+    it.ask("GET", &format!("{why}&trust=total"), None).expect(400);
+    it.ask("GET", "/explain?client=fresh/none&tool=one", None).expect(404);
+
     let large = json!({ "id": "large", "title": "x".repeat(8 << 20) });
     it.ask("POST", "/catalog/tenants", Some(&large)).expect(413);
 

@@ -3,10 +3,11 @@
 use std::fs;
 
 use super::*;
+use crate::scratch;
 
 /// A log of several segments, stopped in order.
 fn made() -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch::in_memory();
     let settings = Audit { segment_bytes_max: 1 << 16, checkpoint_seconds: 1, ..settings() };
     let log = open(directory.path(), &settings);
     let writer = log.writer(0);
@@ -18,7 +19,7 @@ fn made() -> tempfile::TempDir {
 }
 
 fn copy(of: &Path) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch::in_memory();
     for entry in fs::read_dir(of).unwrap() {
         let path = entry.unwrap().path();
         fs::copy(&path, directory.path().join(path.file_name().unwrap())).unwrap();

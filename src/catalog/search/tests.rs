@@ -5,6 +5,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 
 use super::*;
+use crate::catalog::fixture;
 
 /// Name, title, description, and fields with theirs.
 type Written = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -194,10 +195,7 @@ tenant = 'acme'
 client_application = 'desk'
 toolset = 'shop'
 ";
-    let (entities, problems) = crate::catalog::files::read_text("shop.toml".as_ref(), text);
-    assert!(problems.is_empty(), "{problems:?}");
-    let snapshot = crate::catalog::Snapshot::compile(&entities, 1).unwrap();
-    let view = snapshot.view("acme", "desk").unwrap();
+    let view = fixture::view(text);
     assert!(view.search_if_made().is_none());
     for query in ["orders", "carrier", "shop"] {
         let found = view.search().search(query, 5);

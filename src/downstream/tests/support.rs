@@ -1,12 +1,11 @@
 //! What the tests of this room share.
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::api::Api;
-use crate::catalog::{CompiledTool, Snapshot, files};
+use crate::catalog::{CompiledTool, fixture};
 use crate::downstream::error::CallError;
 use crate::downstream::{CallEnvironment, RestCaller};
 use crate::mapping::OutgoingRequest;
@@ -57,10 +56,7 @@ pub(super) fn declared(base_url: &str, connection: &str, tool: &str) -> Arc<Comp
         toolset = "shop"
         "#
     );
-    let (entities, problems) = files::read_text(Path::new("test.toml"), &text);
-    assert!(problems.is_empty(), "{problems:?}");
-    let snapshot = Snapshot::compile(&entities, 1).unwrap();
-    Arc::clone(&snapshot.view("acme", "desk").unwrap().tool("anything").unwrap().tool)
+    Arc::clone(&fixture::view(&text).tool("anything").unwrap().tool)
 }
 
 pub(super) fn tool(api: &Api, connection: &str) -> Arc<CompiledTool> {

@@ -1,44 +1,44 @@
 //! What an operator is told, for each way a call can go.
 
 use super::*;
+use crate::catalog::fixture;
 use crate::catalog::{Grace, Snapshot};
-use crate::governance::fixture;
 
 /// Monday, 2024-01-01, 12:00 UTC.
 const NOON_MS: u64 = 1_704_110_400_000;
 
 const CATALOG: &str = "
-[[tenants]]
+[[tenant]]
 id = 'acme'
 DEFAULT
-[[client_applications]]
+[[client_application]]
 tenant = 'acme'
 id = 'desk'
 limits = { tool_calls = { count = 2 } }
 caller_limits = { requests = { count = 9 } }
 CLIENT_POLICY
-[[connections]]
+[[connection]]
 tenant = 'acme'
 id = 'api'
 base_url = 'http://127.0.0.1:1/'
-[[toolsets]]
+[[toolset]]
 tenant = 'acme'
 id = 'pets'
 kind = 'rest'
 connection = 'api'
-[[toolsets]]
+[[toolset]]
 tenant = 'acme'
 id = 'other'
 kind = 'rest'
 connection = 'api'
-[[tools]]
+[[tool]]
 tenant = 'acme'
 toolset = 'pets'
 name = 'list pets'
 description = 'Lists.'
 method = 'GET'
 path = '/pets'
-[[tools]]
+[[tool]]
 tenant = 'acme'
 toolset = 'pets'
 name = 'change'
@@ -47,7 +47,7 @@ method = 'POST'
 path = '/change'
 fields = [{ source_field_name = 'how', location = 'query', type = 'string' }]
 side_effect_by = { argument = 'how', values = { drop = 'destructive' } }
-[[tools]]
+[[tool]]
 tenant = 'acme'
 toolset = 'pets'
 name = 'unpublished'
@@ -55,14 +55,14 @@ description = 'Not yet.'
 method = 'GET'
 path = '/new'
 enabled = false
-[[tools]]
+[[tool]]
 tenant = 'acme'
 toolset = 'other'
 name = 'elsewhere'
 description = 'Of another toolset.'
 method = 'GET'
 path = '/else'
-[[assignments]]
+[[assignment]]
 tenant = 'acme'
 client_application = 'desk'
 toolset = 'pets'
@@ -124,17 +124,17 @@ fn without_policies_a_call_is_allowed_by_the_tenants_default() {
 #[test]
 fn the_rules_are_told_in_their_order_up_to_the_one_that_decides() {
     let case = Case {
-        client: "[[client_applications.policy.rules]]
+        client: "[[client_application.policy.rules]]
 effect = 'deny'
 tools = ['other/*']
-[[client_applications.policy.rules]]
+[[client_application.policy.rules]]
 effect = 'deny'
 side_effects = ['destructive']
-[[client_applications.policy.rules]]
+[[client_application.policy.rules]]
 effect = 'allow'
-[[client_applications.policy.rules]]
+[[client_application.policy.rules]]
 effect = 'deny'",
-        assignment: "[[assignments.policy.rules]]
+        assignment: "[[assignment.policy.rules]]
 effect = 'allow'
 tools = ['list*']",
         ..PLAIN
@@ -148,7 +148,7 @@ tools = ['list*']",
         ("assignment", Some(1), Some(true)),
     ];
     assert_eq!(steps(&explained.calls[0]), expected);
-    assert_eq!(explained.calls[0].steps[0].origin, "test:1");
+    assert_eq!(explained.calls[0].steps[0].origin, "a.toml:2");
 
     let explained = case.explained("change");
     assert_eq!(explained.conclusion, Conclusion::Depends, "{explained:?}");
@@ -169,10 +169,10 @@ fn a_tool_every_call_of_which_is_denied_is_hidden() {
 #[test]
 fn trust_and_time_are_for_the_call() {
     let case = Case {
-        client: "[[client_applications.policy.rules]]
+        client: "[[client_application.policy.rules]]
 effect = 'allow'
 required_trust = 'high'",
-        assignment: "[[assignments.policy.rules]]
+        assignment: "[[assignment.policy.rules]]
 effect = 'allow'
 windows = [{ days = ['mon', 'tue'], from = '20:00', to = '04:00', utc_offset = '+02:00' }]",
         ..PLAIN
@@ -193,9 +193,9 @@ windows = [{ days = ['mon', 'tue'], from = '20:00', to = '04:00', utc_offset = '
 #[test]
 fn what_is_observed_is_allowed_and_said() {
     let case = Case {
-        client: "[client_applications.policy]
+        client: "[client_application.policy]
 mode = 'observe'
-[[client_applications.policy.rules]]
+[[client_application.policy.rules]]
 effect = 'deny'",
         ..PLAIN
     };
@@ -228,7 +228,7 @@ fn what_is_not_in_the_view_says_why() {
         (PLAIN, "nothing", "no such tool"),
         (PLAIN, "unpublished", "not published"),
         (PLAIN, "elsewhere", "not assigned"),
-        (off, "list pets", "switched off (test:1)"),
+        (off, "list pets", "switched off (a.toml:56)"),
     ] {
         let explained = case.explained(asked);
         assert_eq!(explained.conclusion, Conclusion::Hidden, "{asked}");

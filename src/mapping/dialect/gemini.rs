@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::read::{Form, FormKind};
-use super::{json_text, notes};
+use super::{json_text, notes, properties};
 
 pub(super) fn write(form: &Form) -> Value {
     let mut out = Map::from_iter([("type".to_owned(), json!("object"))]);
     if let Some(description) = notes::description(form, |_| false) {
         out.insert("description".to_owned(), json!(description));
     }
-    members(form, &mut out);
+    properties(form, place, &mut out);
     Value::Object(out)
 }
 
@@ -48,25 +48,9 @@ fn place(form: &Form) -> Map<String, Value> {
         out.insert("items".to_owned(), Value::Object(place(items)));
     }
     if form.kind == FormKind::Object {
-        members(form, &mut out);
+        properties(form, place, &mut out);
     }
     out
-}
-
-fn members(form: &Form, out: &mut Map<String, Value>) {
-    let properties: Map<String, Value> = form
-        .properties
-        .iter()
-        .map(|(name, property)| (name.clone(), Value::Object(place(&property.form))))
-        .collect();
-    let required = form.properties.iter().filter(|(_, property)| property.is_required);
-    let required: Vec<&String> = required.map(|(name, _)| name).collect();
-    if !properties.is_empty() {
-        out.insert("properties".to_owned(), Value::Object(properties));
-    }
-    if !required.is_empty() {
-        out.insert("required".to_owned(), json!(required));
-    }
 }
 
 /// One form in place of a union: objects are folded; of others a plain string is taken, because

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::notes;
 use super::read::{Form, FormKind};
+use super::{notes, properties};
 
 pub(super) fn write(form: &Form) -> Value {
     // At the root nothing is nullable.
@@ -47,18 +47,7 @@ fn place(form: &Form) -> Map<String, Value> {
 }
 
 fn members(form: &Form, out: &mut Map<String, Value>) {
-    let properties = form.properties.iter();
-    let properties: Map<String, Value> = properties
-        .map(|(name, property)| (name.clone(), Value::Object(place(&property.form))))
-        .collect();
-    let required = form.properties.iter().filter(|(_, property)| property.is_required);
-    let required: Vec<&String> = required.map(|(name, _)| name).collect();
-    if !properties.is_empty() {
-        out.insert("properties".to_owned(), Value::Object(properties));
-    }
-    if !required.is_empty() {
-        out.insert("required".to_owned(), json!(required));
-    }
+    properties(form, place, out);
     let others = match &form.others {
         None => json!(false),
         Some(others) if others.kind == FormKind::Any => json!(true),

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::scratch;
 
 /// Makes [`child`] act: what to do, a colon, the directory.
 const CHILD_VARIABLE: &str = "RINGWAY_STORE_TEST_CHILD";
@@ -298,7 +299,7 @@ fn engine_content(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn a_damaged_byte_is_never_a_silent_loss() {
     for is_closed in [false, true] {
-        let origin = tempfile::tempdir().unwrap();
+        let origin = scratch::in_memory();
         let last = killed(origin.path());
         if is_closed {
             open(origin.path()).stop().unwrap();
@@ -307,7 +308,7 @@ fn a_damaged_byte_is_never_a_silent_loss() {
         let end = log.iter().rposition(|byte| *byte != 0).unwrap();
         let mut refused = 0;
         for step in 0..24 {
-            let copy = tempfile::tempdir().unwrap();
+            let copy = scratch::in_memory();
             for (path, bytes) in content(origin.path()) {
                 if !path.contains("/opened") {
                     let name = Path::new(&path).file_name().unwrap();

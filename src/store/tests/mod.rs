@@ -290,7 +290,7 @@ proptest! {
     #[test]
     fn behaves_like_a_map(made in vec((any::<u8>(), option::of(vec(any::<u8>(), 0..300)), any::<bool>()), 1..60)) {
         let made: Vec<Made> = made;
-        let directory = tempfile::tempdir().unwrap();
+        let directory = crate::scratch::in_memory();
         let mut store = open(directory.path());
         let mut model = BTreeMap::new();
         for (step, (key, value, waits)) in made.into_iter().enumerate() {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::crash::Running;
 use super::*;
+use crate::scratch;
 
 /// What a busy machine may add to the store's own promise.
 const SLACK: Duration = Duration::from_millis(500);
@@ -23,7 +24,7 @@ fn key(number: u64) -> [u8; 16] {
 
 /// The files of a store that somebody else has open, as they are now.
 fn copied(directory: &Path) -> tempfile::TempDir {
-    let copy = tempfile::tempdir().unwrap();
+    let copy = scratch::in_memory();
     for (path, bytes) in content(directory) {
         let path = Path::new(&path);
         let inner = path.strip_prefix(directory).unwrap();
@@ -131,7 +132,7 @@ fn what_is_taken_from_the_tail_keeps_its_order() {
 /// A power failure leaves the engine and the tail at different times.
 #[test]
 fn only_what_follows_the_engine_is_taken() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch::in_memory();
     let store = open(directory.path());
     let mut engines = Vec::new();
     let mut tails = Vec::new();

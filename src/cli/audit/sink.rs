@@ -1,0 +1,65 @@
+//! Where entries go: standard output or a file.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::super::CommandError;
+use super::told::tame;
+
+/// Where entries go. A reader that has seen enough closes it; a file that cannot be written is an
+/// error.
+pub(super) struct Sink {
+    out: BufWriter<Box<dyn Write>>,
+    pub(super) is_open: bool,
+    error: Option<io::Error>,
+    /// A terminal obeys control characters.
+    is_terminal: bool,
+}
+
+impl Sink {
+    pub(super) fn standard() -> Self {
+        let out = io::stdout();
+        let is_terminal = out.is_terminal();
+        Self { out: BufWriter::new(Box::new(out)), is_open: true, error: None, is_terminal }
+    }
+
+    pub(super) fn file(path: &Path) -> Result<Self, CommandError> {
+        let failed = |source| CommandError::File { path: path.to_owned(), source };
+        let mut options = OpenOptions::new();
+        let file: File =
+            options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+        let out = BufWriter::new(Box::new(file) as Box<dyn Write>);
+        Ok(Self { out, is_open: true, error: None, is_terminal: false })
+    }
+
+    pub(super) fn line(&mut self, line: &[u8]) {
+        let written = if self.is_terminal {
+            writeln!(self.out, "{}", tame(&String::from_utf8_lossy(line)))
+        } else {
+            self.out.write_all(line).and_then(|()| self.out.write_all(b"\n"))
+        };
+        self.note(written);
+    }
+
+    pub(super) fn flush(&mut self) {
+        let flushed = self.out.flush();
+        self.note(flushed);
+    }
+
+    fn note(&mut self, done: io::Result<()>) {
+        if let Err(error) = done {
+            self.is_open = false;
+            self.error.get_or_insert(error);
+        }
+    }
+
+    pub(super) fn finish(mut self, path: Option<&Path>) -> Result<(), CommandError> {
+        self.flush();
+        match (self.error, path) {
+            (Some(source), Some(path)) => Err(CommandError::File { path: path.to_owned(), source }),
+            _ => Ok(()),
+        }
+    }
+}
