@@ -117,6 +117,14 @@ fn what_fits_is_not_touched() {
 }
 
 #[test]
+fn what_stands_alone_needs_no_room_for_a_comma() {
+    for text in [r#"{"a":{"b":1}}"#, r#"{"a":{"b":{"c":"d"}}}"#, r#"{"a":[{"b":[1]}]}"#] {
+        assert!(cut(text.as_bytes(), &budget(10, 0, 0)).is_none(), "{text}");
+        assert!(cut(text.as_bytes(), &budget(10, 16, 4096)).is_none(), "{text}");
+    }
+}
+
+#[test]
 fn rows_are_cut_in_arrays_that_stand_in_no_other() {
     let lines: Vec<u8> = (0..30).collect();
     let row = json!({"lines": lines});
@@ -282,6 +290,19 @@ proptest! {
             prop_assert!(bytes == 0 || largest <= bytes as usize + 600, "{} of {}", largest, bytes);
         } else {
             prop_assert!(bytes == 0 || document.len() <= bytes as usize);
+        }
+    }
+
+    #[test]
+    fn what_is_within_every_budget_is_not_touched(
+        document in any_document(),
+        value in any_json(),
+        string_bytes in prop_oneof![Just(0_u64), Just(1_000_000_u64)],
+    ) {
+        for text in [document, value.to_string(), json!({"a": {"b": [[value]]}}).to_string()] {
+            let bytes = (text.len() as u64).max(BUDGET_BYTES_MIN);
+            prop_assert!(cut(text.as_bytes(), &budget(1_000_000, string_bytes, bytes)).is_none());
+            prop_assert!(cut(text.as_bytes(), &budget(1_000_000, string_bytes, 0)).is_none());
         }
     }
 
