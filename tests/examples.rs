@@ -24,12 +24,12 @@ fn read(name: &str) -> Entities {
 
 /// The keys a declaration may have, as its own error names them.
 fn keys<T: DeserializeOwned>() -> Vec<String> {
-    let Err(error) = serde_json::from_str::<T>(r#"{"no such key": 1}"#) else {
-        panic!("an unknown key was taken")
-    };
-    let text = error.to_string();
-    let (_, expected) = text.split_once("expected").unwrap();
-    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    let error = serde_json::from_str::<T>(r#"{"no such key": 1}"#).err();
+    let text = error.map_or_else(String::new, |error| error.to_string());
+    let expected = text.split_once("expected").map_or("", |(_, expected)| expected);
+    let keys: Vec<String> = expected.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    assert!(keys.len() > 1, "{text}");
+    keys
 }
 
 #[test]
@@ -59,7 +59,6 @@ fn the_readme_names_every_key() {
         ("tool", keys::<catalog::Tool>()),
         ("assignment", keys::<catalog::Assignment>()),
     ] {
-        assert!(keys.len() > 4, "{table}: {keys:?}");
         for key in keys {
             assert!(row(table).contains(&format!("`{key}`")), "{table}: {key}");
         }
