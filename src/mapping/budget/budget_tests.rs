@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::json::{Kind, Raw, any_json};
+use crate::json::{Kind, Raw, any_json, write_string};
 
 fn budget(rows: u64, string_bytes: u64, bytes: u64) -> ResultBudget {
     let given = |limit: u64| Some(limit).filter(|limit| *limit > 0);
@@ -315,15 +315,27 @@ proptest! {
     }
 }
 
+/// A text as JSON.
+fn text_json(text: &str) -> Vec<u8> {
+    let mut json = Vec::new();
+    write_string(&mut json, text);
+    json
+}
+
+/// The text of JSON.
+fn json_text(json: &[u8]) -> String {
+    guard(json).unwrap().root().as_str().unwrap().into_owned()
+}
+
 /// A text with the pieces that follow is the text.
 fn assert_text(text: &str, budget: &ResultBudget) {
-    let Some(CutText { text: mut joined, mut rest, missing }) = cut_text(text, budget) else {
-        let mut json = Vec::new();
-        write_string(&mut json, text);
+    let json = text_json(text);
+    let Some(Cut { json: first, mut rest, missing }) = cut(&json, budget) else {
         let limit = budget.string_bytes.unwrap_or(u64::MAX).min(budget.bytes.unwrap_or(u64::MAX));
         assert!(json.len() as u64 <= limit.saturating_add(2), "{} bytes fit", json.len());
         return;
     };
+    let mut joined = json_text(&first);
     assert!(!joined.is_empty() && joined.len() < text.len() && missing.string_bytes > 0);
     while let Some(part) = rest.next(budget) {
         let part = guard(&part.json).unwrap().root();
@@ -337,12 +349,13 @@ fn assert_text(text: &str, budget: &ResultBudget) {
 
 #[test]
 fn texts_are_cut() {
-    assert!(cut_text("plain", &ResultBudget::default()).is_none());
-    assert!(cut_text(&"x".repeat(5_000), &budget(1, 0, 0)).is_none());
+    assert!(cut(&text_json("plain"), &ResultBudget::default()).is_none());
+    assert!(cut(&text_json(&"x".repeat(5_000)), &budget(1, 0, 0)).is_none());
     let text = "line \u{1} of \"text\"\n\u{e9}".repeat(500);
     for budget in [budget(0, 100, 0), budget(0, 0, 1_024), budget(3, 5_000, 1_024)] {
-        let cut = cut_text(&text, &budget).unwrap();
-        assert!(text.starts_with(&cut.text) && cut.text.len() <= 1_024);
+        let cut = cut(&text_json(&text), &budget).unwrap();
+        let kept = json_text(&cut.json);
+        assert!(text.starts_with(&kept) && kept.len() <= 1_024);
         assert!(cut.missing.to_string().ends_with(" more bytes of text at the root"));
         assert_text(&text, &budget);
     }
