@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::effects::EffectByArgument;
 use super::{DiscoveryMode, MetaTool, SideEffect};
-use crate::json::write_string;
+use crate::json::{write_string, write_value};
 use crate::mapping::{self, Dialect, structure_only};
 
 /// What a protocol revision has in an entry of a list.
@@ -206,11 +206,6 @@ fn write_annotations(out: &mut Vec<u8>, hints: Hints, title: Option<&str>) {
         out.extend_from_slice(b",\"annotations\":");
         write_value(out, &Value::Object(said));
     }
-}
-
-fn write_value(out: &mut Vec<u8>, value: &Value) {
-    // Writing to memory cannot fail.
-    let _ = serde_json::to_writer(out, value);
 }
 
 /// The mode a list really shows. A strict schema names every argument: one that stands for others

@@ -133,32 +133,10 @@ fn content(out: &mut Vec<u8>, text: Option<&str>, supplement: &Supplement) {
     out.push(b']');
 }
 
-fn meta(out: &mut Vec<u8>, supplement: &Supplement) {
+/// The member `_meta`, where there is one.
+pub(super) fn meta(out: &mut Vec<u8>, supplement: &Supplement) {
     if let Some(meta) = &supplement.meta {
         out.extend_from_slice(b",\"_meta\":");
         out.extend_from_slice(meta);
     }
-}
-
-/// The answer to `resources/read` of a JSON document, with notes behind it.
-pub fn json_resource(uri: &str, json: &[u8], supplement: &Supplement) -> ResultBody {
-    let json = String::from_utf8_lossy(json);
-    let mut out = Vec::with_capacity(json.len() * 5 / 4 + 160);
-    out.extend_from_slice(b"{\"contents\":[");
-    let notes = supplement.notes.iter().map(|note| ("text/plain", &**note));
-    for (index, (kind, text)) in
-        std::iter::once(("application/json", &*json)).chain(notes).enumerate()
-    {
-        out.extend_from_slice(if index > 0 { b",{\"uri\":" } else { b"{\"uri\":" });
-        json::write_string(&mut out, uri);
-        out.extend_from_slice(b",\"mimeType\":");
-        json::write_string(&mut out, kind);
-        out.extend_from_slice(b",\"text\":");
-        json::write_string(&mut out, text);
-        out.push(b'}');
-    }
-    out.push(b']');
-    meta(&mut out, supplement);
-    out.push(b'}');
-    ResultBody::Owned(out)
 }
