@@ -13,14 +13,12 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 use jiff::{Timestamp, civil, tz::TimeZone};
 
-use super::{CommandError, output, quickstart};
+use super::{CommandError, SERVICE_SETTINGS, output, quickstart};
 use crate::{
     audit::{self, CallType, Decision, Entry, Filter, Reader, Verified},
     settings::{self, Settings},
 };
 
-/// The settings file of the service, as its unit names it.
-const SERVICE_SETTINGS: &str = "/etc/ringway/ringway.toml";
 /// How often `tail --follow` looks for more.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Entries of a table that are gathered to find out how wide its columns are.

@@ -172,7 +172,7 @@ fn done(
     name: &EntityName,
     status: u16,
 ) -> Result<Done, Trouble> {
-    if applied.before.is_some() {
+    if applied.is_made {
         shared.tell_clients();
     }
     let is_dry = ask.flag("dry_run")?;
