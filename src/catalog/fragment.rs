@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::effects::EffectByArgument;
 use super::{DiscoveryMode, MetaTool, SideEffect};
-use crate::json::write_string;
+use crate::json::{write_string, write_value};
 use crate::mapping::{self, Dialect, structure_only};
 
 /// What a protocol revision has in an entry of a list.
@@ -63,7 +63,7 @@ pub(super) struct Fragment {
 impl Fragment {
     pub(super) fn new(entry: &EntryText<'_>, dialect: Dialect, discovery: DiscoveryMode) -> Self {
         let input = shown_input(entry.input_schema, dialect, discovery);
-        let output = entry.output_schema.and_then(|full| shown_output(full, dialect, discovery));
+        let output = entry.output_schema.and_then(|full| shown_output(full, discovery));
         let mut out = Vec::with_capacity(256 + entry.description.len());
         out.extend_from_slice(b"{\"name\":");
         write_string(&mut out, entry.name);
@@ -208,11 +208,6 @@ fn write_annotations(out: &mut Vec<u8>, hints: Hints, title: Option<&str>) {
     }
 }
 
-fn write_value(out: &mut Vec<u8>, value: &Value) {
-    // Writing to memory cannot fail.
-    let _ = serde_json::to_writer(out, value);
-}
-
 /// The mode a list really shows. A strict schema names every argument: one that stands for others
 /// would keep them out.
 pub(super) fn shown_mode(dialect: Dialect, discovery: DiscoveryMode) -> DiscoveryMode {
@@ -234,16 +229,13 @@ fn shown_input(full: &Value, dialect: Dialect, discovery: DiscoveryMode) -> Cow<
     }
 }
 
-fn shown_output(
-    full: &Value,
-    dialect: Dialect,
-    discovery: DiscoveryMode,
-) -> Option<Cow<'_, Value>> {
+/// Dialects are for what models write. An output schema is what programs hold results to (MCP
+/// 2025-11-25, tools: "Clients SHOULD validate structured results against this schema"), and
+/// results are the same in every dialect.
+fn shown_output(full: &Value, discovery: DiscoveryMode) -> Option<Cow<'_, Value>> {
     match discovery {
-        DiscoveryMode::Full => Some(in_dialect(full, dialect)),
-        DiscoveryMode::DataStructureOnly => {
-            Some(Cow::Owned(in_dialect(&structure_only(full), dialect).into_owned()))
-        }
+        DiscoveryMode::Full => Some(Cow::Borrowed(full)),
+        DiscoveryMode::DataStructureOnly => Some(Cow::Owned(structure_only(full))),
         DiscoveryMode::Lazy => None,
     }
 }
@@ -321,6 +313,17 @@ mod tests {
         let full = Fragment::new(&entry(&input, &output), Dialect::Full, DiscoveryMode::Full);
         assert!(!full.shows_the_same(&fragment));
         assert!(fragment.shows_the_same(&fragment));
+    }
+
+    #[test]
+    fn results_are_held_to_the_same_schema_in_every_dialect() {
+        let input = json!({"type": "object", "properties": {"a": {"type": "object"}}});
+        let output = json!({"type": "object", "properties": {"rest": {"type": "object"}}});
+        for dialect in [Dialect::Portable, Dialect::Gemini, Dialect::OpenaiStrict] {
+            let fragment = Fragment::new(&entry(&input, &output), dialect, DiscoveryMode::Full);
+            let shown = parsed(&fragment, ToolShape::V20251125);
+            assert_eq!(shown["outputSchema"], output, "{dialect:?}");
+        }
     }
 
     #[test]

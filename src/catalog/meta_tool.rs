@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use super::search::FOUND_MAX;
+
 /// A tool the runtime adds to a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MetaTool {
@@ -94,7 +96,7 @@ impl MetaTool {
                     "limit": {
                         "type": "integer",
                         "minimum": 1,
-                        "maximum": 50,
+                        "maximum": FOUND_MAX,
                         "description": "Most tools to return",
                     },
                 }),

@@ -295,7 +295,7 @@ pub struct Tool {
     #[serde(default, skip_serializing_if = "is_default")]
     pub pass_unmapped: bool,
     /// Hints about what it does.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub annotations: Annotations,
     /// Longest time for a whole call; the connection's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -25,7 +25,7 @@ pub const QUERY_BYTES_MAX: usize = 512;
 /// Words of a query that count; those after them do not.
 pub const QUERY_WORDS_MAX: usize = 16;
 /// Most places a search gives.
-pub const FOUND_MAX: usize = 100;
+pub const FOUND_MAX: usize = 50;
 
 /// What of one text is indexed, in bytes: the first part of a long description says what it is.
 const TEXT_BYTES_MAX: usize = 8 * 1024;

@@ -112,13 +112,6 @@ impl Snapshot {
         self.views().filter_map(change).collect()
     }
 
-    /// The views whose tools clients would see differently than in `older`, as those of
-    /// `notifications/tools/list_changed`.
-    pub fn changed_views(&self, older: &Self) -> Vec<Arc<View>> {
-        let changes = self.changes(older).into_iter();
-        changes.filter(|change| change.tools).map(|change| change.view).collect()
-    }
-
     /// The names and tools that went, for the store; [`FormerTools::from_rows`] reads them back.
     pub fn deprecated_rows(&self) -> Vec<Row> {
         self.compiled.former.rows()

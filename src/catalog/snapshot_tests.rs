@@ -417,9 +417,10 @@ fn differences_name_what_was_added_changed_and_removed() {
 fn views_that_changed_are_found() {
     let before = compiled(GOOD);
     let same = compiled(&format!("\n{GOOD}"));
-    assert!(same.changed_views(&before).is_empty());
+    assert!(same.changes(&before).is_empty());
     let after = compiled(&GOOD.replacen("Shows one pet.", "Shows a pet.", 1));
-    let changed = after.changed_views(&before);
-    assert_eq!(changed.len(), 1);
-    assert_eq!(changed[0].client_application.as_str(), "desk");
+    let changes = after.changes(&before);
+    let [change] = changes.as_slice() else { panic!("{changes:?}") };
+    assert_eq!(change.view.client_application.as_str(), "desk");
+    assert!(change.tools && !change.prompts && !change.resources);
 }

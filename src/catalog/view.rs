@@ -118,11 +118,6 @@ impl View {
         self.list.entry(place)
     }
 
-    /// All entries of `tools/list`.
-    pub fn list_entries(&self) -> impl Iterator<Item = ListEntry<'_>> {
-        self.list.entries()
-    }
-
     /// The finished result of `tools/list` in one page: `{"tools":[…]}`.
     pub fn tools_list(&self, shape: ToolShape) -> &Arc<[u8]> {
         self.list.result(shape)

@@ -234,7 +234,8 @@ fn a_view_that_is_searched_lists_meta_tools_and_favourites() {
     let expected = ["search_tools", "describe_tool", "call_tool", "drop_pet"];
     assert_eq!(list_names(&view), expected);
     assert_eq!(view.list_len(), 4);
-    let entries: Vec<&str> = view.list_entries().map(ListEntry::name).collect();
+    let entries: Vec<&str> =
+        (0..view.list_len()).filter_map(|at| view.list_entry(at)).map(ListEntry::name).collect();
     assert_eq!(entries, expected);
     assert_eq!(names(&view), ["drop_pet", "list_pets"]);
     assert_eq!(view.meta_tool("search_tools"), Some(MetaTool::SearchTools));

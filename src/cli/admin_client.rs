@@ -10,14 +10,12 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{AdminArguments, AuthorArguments, CommandError, quickstart};
+use super::{AdminArguments, AuthorArguments, CommandError, SERVICE_SETTINGS, quickstart};
 use crate::{
     http::{self, BodyLength, Limits, Method, ResponseProgress, ResponseReader},
     settings::{self, Settings},
 };
 
-/// The settings file of the service, as its unit names it.
-const SERVICE_SETTINGS: &str = "/etc/ringway/ringway.toml";
 /// How long the server may take to say anything.
 const ANSWER_WITHIN: Duration = Duration::from_secs(90);
 /// The largest answer taken.

@@ -107,6 +107,8 @@ const REVISION: &str = "2025-11-25";
 
 struct Conversation {
     client: AdminClient,
+    /// The client application it is led for.
+    named: String,
     target: String,
 }
 
@@ -122,7 +124,7 @@ impl Conversation {
                 "--client {named:?}: write it as TENANT/CLIENT"
             )));
         }
-        Ok(Self { client, target: format!("/runtime/{named}/mcp") })
+        Ok(Self { client, target: format!("/runtime/{named}/mcp"), named })
     }
 
     fn ask(&self, method: &str, parameters: &Value) -> Result<Value, CommandError> {
@@ -139,6 +141,12 @@ impl Conversation {
         ];
         let answer =
             self.client.send(Method::Post, &self.target, &headers, Some(body.as_bytes()))?;
+        if answer.status == 404 {
+            return Err(CommandError::Usage(format!(
+                "the catalog has no client application {}; `ringway status` lists those it has",
+                self.named
+            )));
+        }
         if answer.status != 200 {
             return Err(answer.refusal());
         }

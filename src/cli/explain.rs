@@ -118,10 +118,10 @@ fn lines(explained: &Explained) -> Vec<String> {
     if let Some(tool) = &explained.tool {
         let name = tool.name.as_deref().unwrap_or("not shown");
         let origin = tool.origin.as_deref().map_or(String::new(), |at| format!(" ({at})"));
-        lines.push(format!("tool      {name}, {}/{}{origin}", tool.toolset, tool.operation));
+        lines.push(format!("tool        {name}, {}/{}{origin}", tool.toolset, tool.operation));
     }
     for call in &explained.calls {
-        lines.push(format!("{:<9} {}: {}", call.side_effect, call.reason, call.text));
+        lines.push(format!("{:<11} {}: {}", call.side_effect, call.reason, call.text));
         for step in &call.steps {
             let sign = if step.matches { '*' } else { ' ' };
             let rule = step.rule.map_or(String::new(), |number| format!(" rule {number}"));
@@ -141,7 +141,7 @@ fn lines(explained: &Explained) -> Vec<String> {
             None => format!("{count} at a time"),
         };
         let left = limit.remaining.map_or("each".to_owned(), |left| format!("{left} left"));
-        lines.push(format!("limit     {class} of the {level}: {rate}, {left}"));
+        lines.push(format!("limit       {class} of the {level}: {rate}, {left}"));
     }
     lines
 }
@@ -173,12 +173,12 @@ mod tests {
         let expected = "\
 drop for acme/desk, trust medium, at 2026-01-01T00:00:00Z
 REFUSED: It may not.
-tool      drop, pets/drop it (a.toml:3)
-write     outside_window: Later.
+tool        drop, pets/drop it (a.toml:3)
+write       outside_window: Later.
   * client application rule 1: at night only; next from 2026-01-01T22:00:00Z on (a.toml:9)
     tenant (observes): allows (a.toml:1)
-limit     tool calls of the caller: 5 in 60 s, 2 at once, each
-limit     listening streams of the tenant: 5 at a time, 4 left";
+limit       tool calls of the caller: 5 in 60 s, 2 at once, each
+limit       listening streams of the tenant: 5 at a time, 4 left";
         let lines = lines(&serde_json::from_value(explained).unwrap());
         assert_eq!(lines.join("\n"), expected);
     }

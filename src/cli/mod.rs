@@ -27,6 +27,9 @@ use clap::{Args, Parser, Subcommand};
 
 pub use error::CommandError;
 
+/// The settings file of the service, as its unit names it.
+const SERVICE_SETTINGS: &str = "/etc/ringway/ringway.toml";
+
 /// HTTP APIs as governed tools for AI clients, over MCP.
 #[derive(Debug, Parser)]
 #[command(

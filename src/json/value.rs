@@ -1,4 +1,4 @@
-//! From exact text to a `serde_json` tree, for those who need one.
+//! From exact text to a `serde_json` tree and back, for those who need one.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,6 +11,12 @@ pub fn to_value(raw: Raw<'_>) -> Value {
     // As fast as `serde_json` at building its trees, and it goes the whole depth that the guard
     // lets through, where `serde_json` stops one level above. Numbers beyond a double fail in both.
     sonic_rs::from_str(raw.text()).unwrap_or_else(|_| built(raw))
+}
+
+/// Writes a tree as JSON text.
+pub fn write_value(out: &mut Vec<u8>, value: &Value) {
+    // Keys are strings and memory takes every byte, so this cannot fail.
+    let _ = serde_json::to_writer(out, value);
 }
 
 /// Recursion is bounded: a [`Raw`] is at most `DEPTH_MAX` levels deep.

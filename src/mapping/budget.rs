@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::{guard, write_string};
+use crate::json::guard;
 use cutter::Cutter;
 use document::{Document, Paths, Piece};
 
@@ -99,17 +99,6 @@ pub struct Cut {
     /// What it lacks.
     pub missing: Missing,
     /// The parts that follow.
-    pub rest: Rest,
-}
-
-/// A text that was too large.
-#[derive(Debug)]
-pub struct CutText {
-    /// Its beginning.
-    pub text: String,
-    /// What it lacks.
-    pub missing: Missing,
-    /// The parts that follow; each has a string with the next piece, at the root.
     pub rest: Rest,
 }
 
@@ -213,21 +202,6 @@ pub fn cut(json: &[u8], budget: &ResultBudget) -> Option<Cut> {
         Rest { pieces: VecDeque::new(), paths: done.paths, document: Arc::new(document) };
     rest.add(done.pieces);
     Some(Cut { json: done.json, missing: done.missing, rest })
-}
-
-/// Cuts a text to a budget; `None` where it fits. The text counts as one string: both
-/// [`ResultBudget::string_bytes`] and [`ResultBudget::bytes`] hold for it as it is written in JSON.
-pub fn cut_text(text: &str, budget: &ResultBudget) -> Option<CutText> {
-    let limit = budget.string_bytes.into_iter().chain(budget.bytes).min()?;
-    // No character is longer than its escape, and there are the quotes.
-    if (text.len() as u64).saturating_mul(6).saturating_add(2) <= limit {
-        return None;
-    }
-    let mut json = Vec::with_capacity(text.len() + text.len() / 8 + 2);
-    write_string(&mut json, text);
-    let Cut { json, missing, rest } = cut(&json, &ResultBudget { rows: None, ..*budget })?;
-    let text = guard(&json).ok()?.root().as_str()?.into_owned();
-    Some(CutText { text, missing, rest })
 }
 
 impl Rest {

@@ -7,16 +7,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::ToolOutcome;
+use crate::catalog::search::FOUND_MAX;
 use crate::catalog::{MetaTool, View, ViewTool};
 use crate::json::{self, Kind, OwnedRaw, Raw};
 
 /// Tools that are found where nothing is said about how many.
 const FOUND_DEFAULT: usize = 10;
-/// The most that are found.
-const FOUND_MAX: usize = 50;
 /// How much of a description a search shows.
 const SHOWN_BYTES_MAX: usize = 300;
 
@@ -130,10 +127,10 @@ pub fn described(tool: &ViewTool) -> Vec<u8> {
 
 fn write_schemas(out: &mut Vec<u8>, tool: &ViewTool) {
     out.extend_from_slice(b",\"inputSchema\":");
-    write_value(out, tool.input_schema());
+    json::write_value(out, tool.input_schema());
     if let Some(schema) = tool.output_schema() {
         out.extend_from_slice(b",\"outputSchema\":");
-        write_value(out, schema);
+        json::write_value(out, schema);
     }
     out.extend_from_slice(b",\"schemaVersion\":");
     json::write_string(out, &tool.schema_version);
@@ -147,11 +144,6 @@ fn write_effect(out: &mut Vec<u8>, tool: &ViewTool) {
     out.extend_from_slice(b",\"confirmationRecommended\":");
     let recommended: &[u8] = if tool.confirmation_recommended { b"true" } else { b"false" };
     out.extend_from_slice(recommended);
-}
-
-fn write_value(out: &mut Vec<u8>, value: &Value) {
-    // Writing to memory cannot fail.
-    let _ = serde_json::to_writer(out, value);
 }
 
 /// Finds tools and tells what each does. Takes up to some milliseconds the first time: not for a

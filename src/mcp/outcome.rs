@@ -133,40 +133,10 @@ fn content(out: &mut Vec<u8>, text: Option<&str>, supplement: &Supplement) {
     out.push(b']');
 }
 
-fn meta(out: &mut Vec<u8>, supplement: &Supplement) {
+/// The member `_meta`, where there is one.
+pub(super) fn meta(out: &mut Vec<u8>, supplement: &Supplement) {
     if let Some(meta) = &supplement.meta {
         out.extend_from_slice(b",\"_meta\":");
         out.extend_from_slice(meta);
     }
-}
-
-/// One of the `contents` of a resource.
-pub(super) fn text_contents(out: &mut Vec<u8>, uri: &str, mime_type: &str, text: &str) {
-    out.extend_from_slice(b"{\"uri\":");
-    json::write_string(out, uri);
-    out.extend_from_slice(b",\"mimeType\":");
-    json::write_string(out, mime_type);
-    out.extend_from_slice(b",\"text\":");
-    json::write_string(out, text);
-    out.push(b'}');
-}
-
-/// The answer to `resources/read` of a JSON document, with notes behind it.
-pub fn json_resource(uri: &str, json: &[u8], supplement: &Supplement) -> ResultBody {
-    let json = String::from_utf8_lossy(json);
-    let mut out = Vec::with_capacity(json.len() * 5 / 4 + 160);
-    out.extend_from_slice(b"{\"contents\":[");
-    let notes = supplement.notes.iter().map(|note| ("text/plain", &**note));
-    for (index, (kind, text)) in
-        std::iter::once(("application/json", &*json)).chain(notes).enumerate()
-    {
-        if index > 0 {
-            out.push(b',');
-        }
-        text_contents(&mut out, uri, kind, text);
-    }
-    out.push(b']');
-    meta(&mut out, supplement);
-    out.push(b'}');
-    ResultBody::Owned(out)
 }

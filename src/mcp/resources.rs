@@ -10,8 +10,7 @@ use crate::catalog::{EffectivePrompt, PROMPT_MIME_TYPE, ToolShape, View};
 use crate::json;
 use crate::rpc::ResultBody;
 
-use super::meta_tool;
-use super::outcome::text_contents;
+use super::{Supplement, meta_tool, outcome};
 
 /// What URIs of the rest of results begin with.
 pub const KEPT_RESULTS: &str = "runtime://results/";
@@ -20,6 +19,8 @@ const SCHEMA: &str = "/schema";
 
 /// What a resource that holds JSON says it is.
 const JSON_MIME_TYPE: &str = "application/json";
+/// And one that holds a note about another.
+const NOTE_MIME_TYPE: &str = "text/plain";
 
 const NO_TEMPLATES: &[u8] = b"{\"resourceTemplates\":[]}";
 const TEMPLATES: &[u8] = br#"{"resourceTemplates":[{"uriTemplate":"runtime://tools/{name}/schema","name":"tool_schema","description":"The full input and output schemas of a tool, by the tool's name","mimeType":"application/json"},{"uriTemplate":"runtime://results/{id}","name":"result_rest","description":"The rest of a tool's result that was too large to be given at once, by the id the result named","mimeType":"application/json"}]}"#;
@@ -61,10 +62,30 @@ pub(super) fn read(view: &View, uri: &str) -> Option<Found> {
 
 /// The result of `resources/read` for a text.
 fn text_resource(uri: &str, mime_type: &str, text: &str) -> ResultBody {
-    let mut out = Vec::with_capacity(text.len() * 5 / 4 + uri.len() + 64);
+    resource(uri, mime_type, text, &Supplement::NONE)
+}
+
+/// The result of `resources/read` for a JSON document, with notes behind it.
+pub fn json_resource(uri: &str, json: &[u8], supplement: &Supplement) -> ResultBody {
+    resource(uri, JSON_MIME_TYPE, &String::from_utf8_lossy(json), supplement)
+}
+
+fn resource(uri: &str, mime_type: &str, text: &str, supplement: &Supplement) -> ResultBody {
+    let mut out = Vec::with_capacity(text.len() * 5 / 4 + uri.len() + 160);
     out.extend_from_slice(b"{\"contents\":[");
-    text_contents(&mut out, uri, mime_type, text);
-    out.extend_from_slice(b"]}");
+    let notes = supplement.notes.iter().map(|note| (NOTE_MIME_TYPE, &**note));
+    for (index, (mime_type, text)) in std::iter::once((mime_type, text)).chain(notes).enumerate() {
+        out.extend_from_slice(if index > 0 { b",{\"uri\":" } else { b"{\"uri\":" });
+        json::write_string(&mut out, uri);
+        out.extend_from_slice(b",\"mimeType\":");
+        json::write_string(&mut out, mime_type);
+        out.extend_from_slice(b",\"text\":");
+        json::write_string(&mut out, text);
+        out.push(b'}');
+    }
+    out.push(b']');
+    outcome::meta(&mut out, supplement);
+    out.push(b'}');
     ResultBody::Owned(out)
 }
 

@@ -44,6 +44,14 @@ pub enum ChangeError {
     /// Something has this name.
     #[error("{0} exists already: replace or patch it, or choose another name")]
     Exists(EntityName),
+    /// Others refer to it.
+    #[error("{name} is still needed, so it was not deleted: delete or change first what names it\n{}", list(.needs))]
+    Needed {
+        /// What was to be deleted.
+        name: EntityName,
+        /// What would be wrong without it.
+        needs: Vec<Problem>,
+    },
     /// Somebody else changed it meanwhile.
     #[error("{0}")]
     Conflict(String),

@@ -318,9 +318,6 @@ fn request(
     Ok(Entry::Done(reply))
 }
 
-/// Most of a name that a client made up is not worth keeping.
-const SUBJECT_BYTES_MAX: usize = 256;
-
 /// What a request asks for by name, where that is no tool.
 fn subject(method: mcp::Method, message: &Message<'_>) -> Option<Box<str>> {
     let key = match method {
@@ -330,11 +327,7 @@ fn subject(method: mcp::Method, message: &Message<'_>) -> Option<Box<str>> {
     };
     let params = message.params().filter(|params| params.kind() == Kind::Object)?;
     let name = params.get(key)?.as_str()?;
-    Some(shortened(&name))
-}
-
-fn shortened(name: &str) -> Box<str> {
-    name[..name.floor_char_boundary(SUBJECT_BYTES_MAX)].into()
+    Some(invoke::shortened(&name))
 }
 
 /// The reason of a request that was answered with this error, as records name it.

@@ -9,11 +9,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use serde_json::Value;
 
 use crate::{
     catalog::{ClientApplicationId, TenantId, ToolShape, View, ViewTool},
-    json::write_string,
+    json::{write_string, write_value},
 };
 
 /// Bytes of all descriptions kept; they can be made again.
@@ -102,15 +101,14 @@ fn write_texts(out: &mut Vec<u8>, tool: &ViewTool, title_key: &str) {
     write_string(out, &tool.description);
 }
 
-fn write_value(out: &mut Vec<u8>, value: &Value) {
-    // A value that was read as JSON is written as JSON.
-    out.extend_from_slice(&serde_json::to_vec(value).unwrap_or_else(|_| b"{}".to_vec()));
-}
-
 /// The path of one tool.
 fn write_tool(out: &mut Vec<u8>, tool: &ViewTool) {
     write_string(out, &format!("/tools/{}", tool.name));
-    put(out, ":{\"post\":{\"operationId\":");
+    put(out, ":{\"get\":{\"operationId\":");
+    // No tool has a name with a point in it.
+    write_string(out, &format!("{}.description", tool.name));
+    put(out, DESCRIPTION);
+    put(out, "},\"post\":{\"operationId\":");
     write_string(out, tool.name.as_str());
     write_texts(out, tool, "summary");
     put(out, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
@@ -141,6 +139,12 @@ const LIST: &str = concat!(
     r#""items":{"type":"object"}}}}}}}}}}"#
 );
 
+const DESCRIPTION: &str = concat!(
+    r##","summary":"All of this tool, with its full schemas","responses":{"200":{"##,
+    r##""$ref":"#/components/responses/Description"},"401":{"$ref":"#/components/responses/Failed"},"##,
+    r##""404":{"$ref":"#/components/responses/Failed"},"429":{"$ref":"#/components/responses/Limited"}}"##
+);
+
 const FAILURES: &str = concat!(
     r##""400":{"$ref":"#/components/responses/Failed"},"401":{"$ref":"#/components/responses/Failed"},"##,
     r##""403":{"$ref":"#/components/responses/Failed"},"404":{"$ref":"#/components/responses/Failed"},"##,
@@ -158,6 +162,13 @@ const COMPONENTS: &str = concat!(
     r#""isError":{"type":"boolean"},"structuredContent":{"type":"object"},"#,
     r#""content":{"type":"array","items":{"type":"object","required":["type"],"properties":{"#,
     r#""type":{"type":"string"},"text":{"type":"string"}}}}}}},"responses":{"#,
+    r##""Description":{"description":"The tool.","content":{"application/json":{"schema":{"##,
+    r##""type":"object","required":["name","description","toolset","inputSchema","schemaVersion","##,
+    r##""schemaHash","sideEffect","confirmationRecommended"],"properties":{"name":{"##,
+    r##""type":"string"},"title":{"type":"string"},"description":{"type":"string"},"toolset":{"##,
+    r##""type":"string"},"inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"##,
+    r##""schemaVersion":{"type":"string"},"schemaHash":{"type":"string"},"sideEffect":{"##,
+    r##""enum":["read","write","destructive"]},"confirmationRecommended":{"type":"boolean"}}}}}},"##,
     r##""Failed":{"description":"`status` and the text say what went wrong.","content":{"##,
     r##""application/json":{"schema":{"$ref":"#/components/schemas/Result"}}}},"##,
     r##""Limited":{"description":"Too much at a time; `Retry-After` says when to come back.","##,
@@ -178,7 +189,7 @@ mod tests {
     fn every_tool_is_a_path_and_every_reference_leads_somewhere() {
         let view = view();
         let text = describe(&view, "https://ringway.example");
-        let document: Value = serde_json::from_slice(&text).unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(document["info"]["title"], "The \"desk\"");
         assert_eq!(document["servers"][0]["url"], "https://ringway.example/runtime/acme/desk");
         let paths = document["paths"].as_object().unwrap();

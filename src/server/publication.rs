@@ -138,7 +138,7 @@ impl Publication {
             current: ArcSwap::from_pointee(published),
             entities: ArcSwap::from_pointee(entities),
             past: Mutex::new(Past { log, former_rows }),
-            tool_grace_ms: settings.runtime.tool_grace_seconds.saturating_mul(1000),
+            tool_grace_ms: grace.callable_ms,
         })
     }
 
@@ -235,7 +235,7 @@ impl Publication {
         newer.unmask_secrets(&entities).map_err(ChangeError::Problems)?;
         let changes = entities.changes(&newer);
         if changes.is_empty() {
-            return Ok(Applied { changes, version: before, before: None, entities });
+            return Ok(Applied { changes, version: before, is_made: false, entities });
         }
         let version = before + 1;
         let grace = Grace { now_ms: time::now_ms(), callable_ms: self.tool_grace_ms };
@@ -243,7 +243,7 @@ impl Publication {
             .map_err(ChangeError::Problems)?;
         let newer = Arc::new(newer);
         if intent.dry_run {
-            return Ok(Applied { changes, version: before, before: None, entities: newer });
+            return Ok(Applied { changes, version: before, is_made: false, entities: newer });
         }
         let record = record(intent, version, restored, changes);
         let mut batch = Batch::new();
@@ -260,8 +260,7 @@ impl Publication {
             snapshot: Arc::new(snapshot),
             keys: current.keys.clone(),
         });
-        let before = Some(current.snapshot.clone());
-        Ok(Applied { changes: record.entities, version, before, entities: newer })
+        Ok(Applied { changes: record.entities, version, is_made: true, entities: newer })
     }
 
     /// Up to `limit` changes before the version `before`, or the newest, the newest first; and the
@@ -346,8 +345,8 @@ pub(crate) struct Applied {
     pub(crate) changes: Vec<EntityChange>,
     /// The version of the catalog: the new one where it changed.
     pub(crate) version: u64,
-    /// The snapshot before, where there is a new one.
-    pub(crate) before: Option<Arc<Snapshot>>,
+    /// Whether it was made: something differs, and it was not only asked what would.
+    pub(crate) is_made: bool,
     /// What the catalog consists of after it.
     pub(crate) entities: Arc<Entities>,
 }

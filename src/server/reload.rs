@@ -112,7 +112,7 @@ pub(crate) fn reload(shared: &Shared) -> Result<Applied, ChangeError> {
     shared.reload.note(&outcome);
     match &outcome {
         Ok(applied) => {
-            if applied.before.is_some() {
+            if applied.is_made {
                 shared.tell_clients();
             }
             tracing::info!(version = applied.version, "catalog read again");

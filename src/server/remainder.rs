@@ -12,7 +12,8 @@ use super::{
     trail::{Origin, Trail},
 };
 use crate::{
-    catalog::ViewTool,
+    catalog::{View, ViewTool},
+    identity::Caller,
     json::{self, Raw, write_string},
     mapping::budget::{Cut, Missing, cut},
     mcp::{self, KEPT_RESULTS, Supplement, ToolOutcome},
@@ -72,7 +73,8 @@ pub(crate) async fn within_budget(
     trail.cut = true;
     let now_ms = trail.core.clock.now_ms();
     let kept = &trail.core.shared.kept;
-    let handle = kept.keep(owner(trail), tool.name.clone(), budget, rest, now_ms);
+    let owner = owner(&trail.view, trail.caller);
+    let handle = kept.keep(owner, tool.name.clone(), budget, rest, now_ms);
     tell(supplement, &missing, handle.as_deref(), true);
     if is_text {
         let text =
@@ -84,12 +86,9 @@ pub(crate) async fn within_budget(
     }
 }
 
-fn owner(trail: &Trail) -> ResultOwner {
-    ResultOwner {
-        tenant: trail.view.tenant.clone(),
-        client_application: trail.view.client_application.clone(),
-        caller: trail.caller,
-    }
+fn owner(view: &View, caller: Caller) -> ResultOwner {
+    let (tenant, client_application) = (view.tenant.clone(), view.client_application.clone());
+    ResultOwner { tenant, client_application, caller }
 }
 
 /// Says what is missing and how to get it.
@@ -142,7 +141,8 @@ pub(crate) fn next(
 ) -> ToolOutcome {
     let now_ms = trail.core.clock.now_ms();
     let kept = &trail.core.shared.kept;
-    let Some(next) = kept.next(handle, &owner(trail), Some(&tool.name), now_ms) else {
+    let owner = owner(&trail.view, trail.caller);
+    let Some(next) = kept.next(handle, &owner, Some(&tool.name), now_ms) else {
         let text = "The rest of this result is not kept any more. Call the tool again, with its own \
                     arguments.";
         return ToolOutcome::Failure { text: text.to_owned() };
@@ -154,11 +154,7 @@ pub(crate) fn next(
 
 /// The answer to `resources/read`: a kept result is the only resource that is read from here.
 pub(crate) fn read(origin: &Origin<'_>, uri: &str) -> Result<ResultBody, RpcError> {
-    let owner = ResultOwner {
-        tenant: origin.view.tenant.clone(),
-        client_application: origin.view.client_application.clone(),
-        caller: origin.caller,
-    };
+    let owner = owner(origin.view, origin.caller);
     let kept = &origin.core.shared.kept;
     let next = uri
         .strip_prefix(KEPT_RESULTS)

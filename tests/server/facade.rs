@@ -117,6 +117,17 @@ fn the_description_names_every_tool() {
     for (tool, ..) in WAYS {
         let post = &document["paths"][format!("/tools/{tool}")]["post"];
         assert_eq!(post["operationId"], tool);
+        let get = &document["paths"][format!("/tools/{tool}")]["get"];
+        assert_eq!(get["operationId"], format!("{tool}.description"));
+    }
+    let described = &document["components"]["responses"]["Description"]["content"];
+    let schema = described["application/json"]["schema"].clone();
+    let told = client.send(&request("GET", &format!("tools/{}", WAYS[0].0))).expect(200).json();
+    for key in schema["required"].as_array().unwrap() {
+        assert!(told.get(key.as_str().unwrap()).is_some(), "{key}");
+    }
+    for key in told.as_object().unwrap().keys() {
+        assert!(schema["properties"].get(key).is_some(), "{key}");
     }
     // Of the tools as they are now.
     let more = r#"

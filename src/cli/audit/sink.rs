@@ -26,7 +26,13 @@ impl Sink {
     }
 
     pub(super) fn file(path: &Path) -> Result<Self, CommandError> {
-        let failed = |source| CommandError::File { path: path.to_owned(), source };
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AlreadyExists => CommandError::Usage(format!(
+                "{} exists already: name another file, or remove that one first",
+                path.display()
+            )),
+            _ => CommandError::File { path: path.to_owned(), source },
+        };
         let mut options = OpenOptions::new();
         let file: File =
             options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;

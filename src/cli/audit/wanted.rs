@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use jiff::{Timestamp, civil, tz::TimeZone};
 
-use super::super::{CommandError, quickstart};
+use super::super::{CommandError, SERVICE_SETTINGS, quickstart};
 use crate::{
     audit::{CallType, Decision, Filter},
     settings::{self, Settings},
 };
-
-/// The settings file of the service, as its unit names it.
-const SERVICE_SETTINGS: &str = "/etc/ringway/ringway.toml";
 
 /// Where the log is.
 #[derive(Debug, clap::Args)]

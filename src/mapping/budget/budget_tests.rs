@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::json::{Kind, Raw, any_json};
+use crate::json::{Kind, Raw, any_json, write_string};
 
 fn budget(rows: u64, string_bytes: u64, bytes: u64) -> ResultBudget {
     let given = |limit: u64| Some(limit).filter(|limit| *limit > 0);
@@ -114,6 +114,14 @@ fn what_fits_is_not_touched() {
         assert!(cut(text.as_bytes(), &limits).is_none(), "{limits:?}");
     }
     assert!(cut(b"no JSON, but far too long", &budget(1, 16, 1024)).is_none());
+}
+
+#[test]
+fn what_stands_alone_needs_no_room_for_a_comma() {
+    for text in [r#"{"a":{"b":1}}"#, r#"{"a":{"b":{"c":"d"}}}"#, r#"{"a":[{"b":[1]}]}"#] {
+        assert!(cut(text.as_bytes(), &budget(10, 0, 0)).is_none(), "{text}");
+        assert!(cut(text.as_bytes(), &budget(10, 16, 4096)).is_none(), "{text}");
+    }
 }
 
 #[test]
@@ -286,6 +294,19 @@ proptest! {
     }
 
     #[test]
+    fn what_is_within_every_budget_is_not_touched(
+        document in any_document(),
+        value in any_json(),
+        string_bytes in prop_oneof![Just(0_u64), Just(1_000_000_u64)],
+    ) {
+        for text in [document, value.to_string(), json!({"a": {"b": [[value]]}}).to_string()] {
+            let bytes = (text.len() as u64).max(BUDGET_BYTES_MIN);
+            prop_assert!(cut(text.as_bytes(), &budget(1_000_000, string_bytes, bytes)).is_none());
+            prop_assert!(cut(text.as_bytes(), &budget(1_000_000, string_bytes, 0)).is_none());
+        }
+    }
+
+    #[test]
     fn any_json_is_cut_without_a_panic(value in any_json(), rows in 0_u64..3) {
         let text = value.to_string();
         if let Some((whole, ..)) = all_parts(text.as_bytes(), &budget(rows, 16, 1024)) {
@@ -294,15 +315,27 @@ proptest! {
     }
 }
 
+/// A text as JSON.
+fn text_json(text: &str) -> Vec<u8> {
+    let mut json = Vec::new();
+    write_string(&mut json, text);
+    json
+}
+
+/// The text of JSON.
+fn json_text(json: &[u8]) -> String {
+    guard(json).unwrap().root().as_str().unwrap().into_owned()
+}
+
 /// A text with the pieces that follow is the text.
 fn assert_text(text: &str, budget: &ResultBudget) {
-    let Some(CutText { text: mut joined, mut rest, missing }) = cut_text(text, budget) else {
-        let mut json = Vec::new();
-        write_string(&mut json, text);
+    let json = text_json(text);
+    let Some(Cut { json: first, mut rest, missing }) = cut(&json, budget) else {
         let limit = budget.string_bytes.unwrap_or(u64::MAX).min(budget.bytes.unwrap_or(u64::MAX));
         assert!(json.len() as u64 <= limit.saturating_add(2), "{} bytes fit", json.len());
         return;
     };
+    let mut joined = json_text(&first);
     assert!(!joined.is_empty() && joined.len() < text.len() && missing.string_bytes > 0);
     while let Some(part) = rest.next(budget) {
         let part = guard(&part.json).unwrap().root();
@@ -316,12 +349,13 @@ fn assert_text(text: &str, budget: &ResultBudget) {
 
 #[test]
 fn texts_are_cut() {
-    assert!(cut_text("plain", &ResultBudget::default()).is_none());
-    assert!(cut_text(&"x".repeat(5_000), &budget(1, 0, 0)).is_none());
+    assert!(cut(&text_json("plain"), &ResultBudget::default()).is_none());
+    assert!(cut(&text_json(&"x".repeat(5_000)), &budget(1, 0, 0)).is_none());
     let text = "line \u{1} of \"text\"\n\u{e9}".repeat(500);
     for budget in [budget(0, 100, 0), budget(0, 0, 1_024), budget(3, 5_000, 1_024)] {
-        let cut = cut_text(&text, &budget).unwrap();
-        assert!(text.starts_with(&cut.text) && cut.text.len() <= 1_024);
+        let cut = cut(&text_json(&text), &budget).unwrap();
+        let kept = json_text(&cut.json);
+        assert!(text.starts_with(&kept) && kept.len() <= 1_024);
         assert!(cut.missing.to_string().ends_with(" more bytes of text at the root"));
         assert_text(&text, &budget);
     }

@@ -170,7 +170,9 @@ impl<'a> Cutter<'a> {
         self.out.push(b'[');
         let mut index = from;
         while let Some((item, after)) = self.document.item(cursor) {
-            let room = limit.saturating_sub(self.out.len() - before + 2);
+            // The bracket behind it, and a comma where it is not the first.
+            let around = self.out.len() - before + 1 + usize::from(index > from);
+            let room = limit.saturating_sub(around);
             let fits = self.document.cost(item) <= room;
             // A row that is larger than everything is cut itself, so that there is something.
             let is_first =
@@ -220,10 +222,10 @@ impl<'a> Cutter<'a> {
 
     /// How many bytes each member may have so that all together fit; `None` when they are too many.
     fn share(&self, members: &[Member], limit: usize) -> Option<usize> {
-        // Brackets, and around each value its key, a colon and a comma.
+        // Brackets, and around each value its key, a colon and, but for the last, a comma.
         let around: usize =
             members.iter().map(|member| member.key.end - member.key.start + 2).sum();
-        let mut room = limit.checked_sub(2 + around)?;
+        let mut room = limit.checked_sub(1 + around)?;
         let mut costs = Vec::with_capacity(members.len());
         for member in members {
             if self.can_cut(member.value) {
@@ -250,8 +252,9 @@ impl<'a> Cutter<'a> {
         self.out.push(b'{');
         let mut index = 0;
         while let Some((key, value, after)) = self.document.member(cursor) {
-            let around = self.out.len() - before + key.end - key.start + 3;
-            let room = limit.saturating_sub(around);
+            // A colon, the bracket behind it, and a comma where it is not the first.
+            let around = key.end - key.start + 2 + usize::from(index > 0);
+            let room = limit.saturating_sub(self.out.len() - before + around);
             let cost = self.document.cost(value);
             let is_first = has_to && index == 0;
             if cost > room && !is_first {
@@ -278,14 +281,15 @@ impl<'a> Cutter<'a> {
         if !is_top || self.document.kind(value) != b'[' || self.sizes.rows == usize::MAX {
             return self.document.cost(value);
         }
-        let mut cost = 2;
+        // Brackets, and commas between the items.
+        let mut cost = 1;
         let mut cursor = Document::inside(value);
         for _ in 0..self.sizes.rows {
             let Some((item, after)) = self.document.item(cursor) else { break };
             cost += self.document.cost(item) + 1;
             cursor = after;
         }
-        cost
+        cost.max(2)
     }
 
     fn can_cut(&self, value: Value) -> bool {

@@ -118,7 +118,7 @@ fn header(header: &ChangeHeader) -> Value {
 
 /// The answer to a change of the catalog; clients are told of what they see differently.
 fn finished(shared: &Shared, applied: &Applied, is_dry: bool) -> Done {
-    if applied.before.is_some() {
+    if applied.is_made {
         shared.tell_clients();
     }
     Done::ok(&told(applied, is_dry))

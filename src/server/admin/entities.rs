@@ -123,6 +123,11 @@ pub(super) fn delete(shared: &Shared, kind: Kind, ask: &Ask) -> Result<Done, Tro
         let mut newer = current.clone();
         newer.remove(&name);
         Ok(newer)
+    });
+    let applied = applied.map_err(|error| match error {
+        // What is served has no problems: these are what the deletion would make.
+        ChangeError::Problems(needs) => ChangeError::Needed { name: name.clone(), needs },
+        other => other,
     })?;
     done(shared, ask, applied, &name, 200)
 }
@@ -167,7 +172,7 @@ fn done(
     name: &EntityName,
     status: u16,
 ) -> Result<Done, Trouble> {
-    if applied.before.is_some() {
+    if applied.is_made {
         shared.tell_clients();
     }
     let is_dry = ask.flag("dry_run")?;

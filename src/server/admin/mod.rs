@@ -72,6 +72,7 @@ impl From<ChangeError> for Trouble {
             ChangeError::Exists(_) => 409,
             ChangeError::Conflict(_) => 412,
             ChangeError::Problems(_)
+            | ChangeError::Needed { .. }
             | ChangeError::Rows(_)
             | ChangeError::Invalid(_)
             | ChangeError::Refused(_) => 422,
