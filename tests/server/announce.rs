@@ -13,12 +13,10 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Has `demo/desk` use the appliance's tools, or not.
 fn assign(server: &Ringway, enabled: bool) {
-    let text = format!(
+    server.apply(&format!(
         "[[assignment]]\ntenant = \"demo\"\nclient_application = \"desk\"\n\
          toolset = \"appliance\"\nenabled = {enabled}\n"
-    );
-    let file = server.write("assignment.toml", &text);
-    server.command(&["apply", &file]).succeeded();
+    ));
 }
 
 /// The standing streams of a client application: of a session, outside sessions, HTTP+SSE.
@@ -40,6 +38,17 @@ fn streams_of(server: &Ringway, of: &str, each: usize) -> Vec<Events> {
     streams
 }
 
+/// Streams of POSTs that wait for their answers, each the only stream of its session.
+fn waiting_of(server: &Ringway, of: &str, count: usize) -> Vec<Events> {
+    let client = Client::new(server, of);
+    let open = |_| {
+        let mut stream = client.in_session(NEWEST).post_stream(&call(1, "hold", json!({})));
+        stream.primed();
+        stream
+    };
+    (0..count).map(open).collect()
+}
+
 /// The methods of all that still comes, until the server stops.
 fn rest(streams: &mut [Events]) -> Vec<Vec<Value>> {
     streams
@@ -48,24 +57,143 @@ fn rest(streams: &mut [Events]) -> Vec<Vec<Value>> {
         .collect()
 }
 
+/// `other/assistant` gets a tool `hold` too, and so does `demo/desk`.
+fn holding(base: &str) -> String {
+    let hold = "name = \"hold\"\ndescription = \"Waits.\"\nmethod = \"GET\"\npath = \"/hold\"\n";
+    format!(
+        "[[assignment]]\ntenant = \"demo\"\nclient_application = \"desk\"\ntoolset = \"api\"\n\
+         [[connection]]\ntenant = \"other\"\nid = \"api\"\nbase_url = \"{base}\"\n\
+         [[toolset]]\ntenant = \"other\"\nid = \"api\"\nkind = \"rest\"\nconnection = \"api\"\n\
+         [[assignment]]\ntenant = \"other\"\nclient_application = \"assistant\"\n\
+         toolset = \"api\"\n[[tool]]\ntenant = \"other\"\ntoolset = \"api\"\n{hold}"
+    )
+}
+
 #[test]
-fn exactly_the_streams_of_changed_views_are_told_once_and_soon() {
-    let mut server = Setup::new().set("runtime.cores", 4).start();
+fn of_200_streams_exactly_those_of_the_changed_view_are_told_once_and_soon() {
+    let service = Service::holding();
+    let server = Setup::new()
+        .set("runtime.cores", 4)
+        .api(&service.base(), &[HOLD])
+        .catalog(&holding(&service.base()))
+        .start();
     let mut desk = streams_of(&server, "demo/desk", 24);
-    let mut neighbours = streams_of(&server, "demo/assistant", 12);
-    let mut strangers = streams_of(&server, "other/assistant", 12);
+    let mut neighbours = streams_of(&server, "demo/assistant", 14);
+    let mut strangers = streams_of(&server, "other/assistant", 14);
+    let mut desk_waiting = waiting_of(&server, "demo/desk", 24);
+    let mut others_waiting = waiting_of(&server, "demo/assistant", 10);
+    others_waiting.extend(waiting_of(&server, "other/assistant", 10));
+    let count = desk.len() + neighbours.len() + strangers.len();
+    assert_eq!(count + desk_waiting.len() + others_waiting.len(), 200);
     assign(&server, true);
     let begin = Instant::now();
-    for stream in &mut desk {
+    for stream in desk.iter_mut().chain(&mut desk_waiting) {
         let message = stream.message().unwrap();
         assert_eq!(message, json!({ "jsonrpc": "2.0", "method": CHANGED }));
     }
     assert!(begin.elapsed() < SECOND, "{:?}", begin.elapsed());
     pause(SECOND);
+    // What waited gets its answer and nothing else.
+    service.release();
+    for stream in desk_waiting.iter_mut().chain(&mut others_waiting) {
+        let messages = stream.rest();
+        let [answer] = messages.as_slice() else { panic!("{messages:?}") };
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    let mut server = server;
     server.stop();
     for told in [rest(&mut desk), rest(&mut neighbours), rest(&mut strangers)] {
         assert!(told.iter().all(Vec::is_empty), "{told:?}");
     }
+}
+
+/// The lines of what can change: the toolset, the assignment of `demo/desk`, itself.
+const TOOLSET: &str =
+    "[[toolset]]\ntenant = \"demo\"\nid = \"api\"\nkind = \"rest\"\nconnection = \"api\"\n";
+const ASSIGNMENT: &str =
+    "[[assignment]]\ntenant = \"demo\"\nclient_application = \"desk\"\ntoolset = \"api\"\n";
+const CLIENT: &str = "[[client_application]]\ntenant = \"demo\"\nid = \"desk\"\n";
+
+#[test]
+fn each_kind_of_change_tells_of_the_lists_it_changes_and_of_no_other() {
+    const TOOLS: &[&str] = &[CHANGED];
+    const PROMPTS: &[&str] =
+        &["notifications/prompts/list_changed", "notifications/resources/list_changed"];
+    let all: &[&str] = &[TOOLS[0], PROMPTS[0], PROMPTS[1]];
+    let service = Service::echo();
+    let look = ("look", "GET", "/look", "");
+    let drop = ("drop", "DELETE", "/drop", "");
+    let mut server = Setup::new()
+        .set("runtime.cores", 4)
+        .api(&service.base(), &[look, drop])
+        .catalog(ASSIGNMENT)
+        .start();
+    let mut desk = streams_of(&server, "demo/desk", 2);
+    // Neighbours who do not have the toolset, and another tenant.
+    server.apply(
+        &ASSIGNMENT.replace("desk", "assistant").replace("\"api\"\n", "\"api\"\nenabled = false\n"),
+    );
+    pause(SECOND);
+    let mut others = streams_of(&server, "demo/assistant", 2);
+    others.extend(streams_of(&server, "other/assistant", 2));
+    let publish = |server: &Ringway, tool: &str, what: &str| {
+        let target = format!("/catalog/tools/demo/api/{tool}/{what}");
+        server.admin("POST", &target, None).expect(200);
+    };
+    let apply = |server: &Ringway, of: &str, more: &str| server.apply(&format!("{of}{more}\n"));
+    let denied = "policy = { rules = [{ effect = \"deny\", tools = [\"drop\"] }] }";
+    let prompt = "system_prompt = \"Look first.\"";
+    type Change<'a> = (&'a str, &'a dyn Fn(&Ringway), &'a [&'a str]);
+    let changes: &[Change<'_>] = &[
+        ("a policy that hides", &|server| apply(server, ASSIGNMENT, denied), TOOLS),
+        ("a policy that does not", &|server| apply(server, ASSIGNMENT, ""), TOOLS),
+        ("unpublished", &|server| publish(server, "look", "unpublish"), TOOLS),
+        ("published", &|server| publish(server, "look", "publish"), TOOLS),
+        ("a toolset's prompt", &|server| apply(server, TOOLSET, prompt), PROMPTS),
+        (
+            "a prompt of the same length",
+            &|server| apply(server, TOOLSET, &prompt.replace("Look", "Read")),
+            PROMPTS,
+        ),
+        (
+            "an assignment's prompt",
+            &|server| apply(server, ASSIGNMENT, "prompt = \"Own.\""),
+            PROMPTS,
+        ),
+        (
+            "a mode",
+            &|server| apply(server, ASSIGNMENT, "discovery_mode = \"lazy\"\nprompt = \"Own.\""),
+            TOOLS,
+        ),
+        ("an assignment that ends", &|server| apply(server, ASSIGNMENT, "enabled = false"), all),
+        ("one that begins", &|server| apply(server, ASSIGNMENT, ""), all),
+        ("a dialect", &|server| apply(server, CLIENT, "schema_dialect = \"openai_strict\""), TOOLS),
+    ];
+    for (what, change, expected) in changes {
+        change(&server);
+        for stream in &mut desk {
+            let told: Vec<Value> =
+                expected.iter().map(|_| stream.message().unwrap()["method"].clone()).collect();
+            assert_eq!(told, *expected, "{what}");
+        }
+    }
+    // What changes no list is told to nobody: when a tool may be called, how much, by whom.
+    apply(
+        &server,
+        ASSIGNMENT,
+        "policy = { rules = [{ effect = \"allow\", required_trust = \"high\" }] }",
+    );
+    apply(
+        &server,
+        CLIENT,
+        "schema_dialect = \"openai_strict\"\ntitle = \"Desk\"\nlimits = { requests = { count = 900 } }",
+    );
+    pause(SECOND + SECOND / 2);
+    server.stop();
+    let mut streams = desk;
+    streams.extend(others);
+    let told = rest(&mut streams);
+    assert!(told.iter().all(Vec::is_empty), "{told:?}");
 }
 
 #[test]
