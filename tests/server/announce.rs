@@ -107,6 +107,9 @@ fn of_200_streams_exactly_those_of_the_changed_view_are_told_once_and_soon() {
     }
 }
 
+/// What a change is called, how it is made, and the notifications it leads to.
+type Change<'a> = (&'a str, &'a dyn Fn(&Ringway), &'a [&'a str]);
+
 /// The lines of what can change: the toolset, the assignment of `demo/desk`, itself.
 const TOOLSET: &str =
     "[[toolset]]\ntenant = \"demo\"\nid = \"api\"\nkind = \"rest\"\nconnection = \"api\"\n";
@@ -143,7 +146,6 @@ fn each_kind_of_change_tells_of_the_lists_it_changes_and_of_no_other() {
     let apply = |server: &Ringway, of: &str, more: &str| server.apply(&format!("{of}{more}\n"));
     let denied = "policy = { rules = [{ effect = \"deny\", tools = [\"drop\"] }] }";
     let prompt = "system_prompt = \"Look first.\"";
-    type Change<'a> = (&'a str, &'a dyn Fn(&Ringway), &'a [&'a str]);
     let changes: &[Change<'_>] = &[
         ("a policy that hides", &|server| apply(server, ASSIGNMENT, denied), TOOLS),
         ("a policy that does not", &|server| apply(server, ASSIGNMENT, ""), TOOLS),
