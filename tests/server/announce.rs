@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Events, NEWEST, Ringway, Service, Setup, call, initialize, pause};
+use crate::harness::{
+    Client, Events, NEWEST, Ringway, Service, Setup, call, eventually, initialize, pause,
+};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 const HOLD: (&str, &str, &str, &str) = ("hold", "GET", "/hold", "");
@@ -107,6 +109,13 @@ fn of_200_streams_exactly_those_of_the_changed_view_are_told_once_and_soon() {
     }
 }
 
+/// Takes the newest change back.
+fn roll_back(server: &Ringway) {
+    let status = server.admin("GET", "/status", None).expect(200).json();
+    let before = status["catalog_version"].as_u64().unwrap() - 1;
+    server.command(&["rollback", &before.to_string()]).succeeded();
+}
+
 /// What a change is called, how it is made, and the notifications it leads to.
 type Change<'a> = (&'a str, &'a dyn Fn(&Ringway), &'a [&'a str]);
 
@@ -170,6 +179,8 @@ fn each_kind_of_change_tells_of_the_lists_it_changes_and_of_no_other() {
         ("an assignment that ends", &|server| apply(server, ASSIGNMENT, "enabled = false"), all),
         ("one that begins", &|server| apply(server, ASSIGNMENT, ""), all),
         ("a dialect", &|server| apply(server, CLIENT, "schema_dialect = \"openai_strict\""), TOOLS),
+        ("a change that is rolled back", &roll_back, TOOLS),
+        ("and that again", &roll_back, TOOLS),
     ];
     for (what, change, expected) in changes {
         change(&server);
@@ -273,4 +284,29 @@ fn what_is_told_is_promised() {
             assert_eq!(result["capabilities"][list], expected, "{list}");
         }
     }
+}
+
+#[test]
+fn nothing_is_kept_for_a_call_whose_client_is_known_to_be_away() {
+    let service = Service::holding();
+    let server = Setup::new()
+        .set("runtime.cores", 4)
+        .set("runtime.mcp.sse.keep_alive_seconds", 1)
+        .api(&service.base(), &[HOLD])
+        .catalog(ASSIGNMENT)
+        .start();
+    let client = Client::new(&server, "demo/desk").in_session(NEWEST);
+    let mut stream = client.post_stream(&call(1, "hold", json!({})));
+    let event = stream.primed();
+    service.asked();
+    drop(stream);
+    // One that only closed its own direction would still hear; this one does not take the next
+    // comment.
+    eventually("the client is known to be away", || server.metric("ringway_streams_open") < 1.0);
+    assign(&server, true);
+    pause(SECOND + SECOND / 2);
+    service.release();
+    let messages = client.stream(Some(&event)).ok().unwrap().rest();
+    let [answer] = messages.as_slice() else { panic!("{messages:?}") };
+    assert_eq!(answer["id"], 1);
 }

@@ -261,3 +261,68 @@ fn a_log_that_is_whole_is_told_from_one_with_a_single_changed_byte() {
     server.stop();
     verify(&server).succeeded();
 }
+
+#[test]
+fn each_of_many_calls_at_once_is_recorded_once_whatever_became_of_it() {
+    const THREADS: usize = 12;
+    const CALLS: usize = 30;
+    const ALLOWED: usize = 150;
+    let service = Service::echo();
+    let text = format!(
+        "[[client_application]]\ntenant = \"demo\"\nid = \"busy\"\nopen = true\n\
+         limits = {{ tool_calls = {{ count = {ALLOWED}, seconds = 86400 }} }}\n\
+         [[assignment]]\ntenant = \"demo\"\nclient_application = \"busy\"\n\
+         toolset = \"api\"\n"
+    );
+    let setup = Setup::new().set("runtime.cores", 4).api(&service.base(), &[LOOK]).catalog(&text);
+    let mut server = setup.start();
+    let client = Client::keyless(&server, "demo/busy");
+    // One in three is of a tool that is not there, one over plain HTTP.
+    let ask = |client: &Client, thread: usize, number: usize| {
+        let tool = if number.is_multiple_of(3) { "nothing" } else { "look" };
+        let request = if number % 3 == 2 {
+            Request::new("POST", "/runtime/demo/busy/tools/look").json(&json!({}))
+        } else {
+            client.message(&call(1, tool, json!({})))
+        };
+        let id = format!("{thread}.{number}");
+        (tool, request.header("X-Correlation-Id", &id), id)
+    };
+    let callers: Vec<_> = (0..THREADS)
+        .map(|thread| {
+            let client = client.clone();
+            std::thread::spawn(move || -> Vec<(String, String)> {
+                let mut wire = client.connect();
+                let mut one = |number| {
+                    let (tool, request, id) = ask(&client, thread, number);
+                    let answer = wire.ask(&request);
+                    let reason = match (tool, answer.status) {
+                        ("nothing", 200) => "unknown_tool",
+                        (_, 200) => "allowed",
+                        (_, 429) => "quota_exceeded",
+                        (_, status) => panic!("HTTP {status}: {}", answer.text()),
+                    };
+                    (id, reason.to_owned())
+                };
+                (0..CALLS).map(&mut one).collect()
+            })
+        })
+        .collect();
+    let mut told: Vec<(String, String)> =
+        callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+    server.stop();
+    let text = |record: &Value, key: &str| record[key].as_str().unwrap_or_default().to_owned();
+    let records = server.records();
+    let mut recorded: Vec<(String, String)> = records
+        .iter()
+        .map(|record| (text(record, "correlation_id"), text(record, "reason")))
+        .collect();
+    told.sort();
+    recorded.sort();
+    assert_eq!(recorded, told);
+    assert_eq!(told.iter().filter(|(_, reason)| reason == "allowed").count(), ALLOWED);
+    let verified = server.command(&["audit", "verify"]).succeeded().stdout;
+    // And the log's own two, of its beginning and its end.
+    let count = format!("The log is whole: {} records", THREADS * CALLS + 2);
+    assert!(verified.contains(&count), "{verified}");
+}

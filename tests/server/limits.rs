@@ -260,3 +260,61 @@ fn the_streams_of_both_transports_count_together() {
     drop(second);
     eventually("the place is free", || legacy.stream(None).is_ok());
 }
+
+#[test]
+fn a_limit_is_exact_however_many_ask_at_once_on_all_cores() {
+    const ALLOWED: usize = 200;
+    let service = Service::echo();
+    let limits = format!("limits = {{ requests = {{ count = {ALLOWED}, seconds = 86400 }} }}");
+    let server = server(&service, &limits);
+    let client = client(&server);
+    let asking: Vec<_> = (0..16)
+        .map(|_| {
+            let client = client.clone();
+            std::thread::spawn(move || {
+                let mut wire = client.connect();
+                let request = client.message(&list());
+                (0..25).filter(|_| wire.ask(&request).status == 200).count()
+            })
+        })
+        .collect();
+    let allowed: usize = asking.into_iter().map(|thread| thread.join().unwrap()).sum();
+    assert_eq!(allowed, ALLOWED);
+}
+
+#[test]
+fn an_operator_is_told_what_is_used_up() {
+    let service = Service::echo();
+    let server = server(&service, "caller_limits = { tool_calls = { count = 1, seconds = 3600 } }");
+    let client = with_key(&server);
+    let key = client.key.clone().unwrap();
+    let id = key.split('_').nth(1).unwrap();
+    let explained = || {
+        let words = ["explain", "--client", "demo/limited", "--tool", "look", "--key", id];
+        server.command(&words).succeeded().stdout
+    };
+    assert!(explained().contains("ALLOWED"), "{}", explained());
+    client.called("look", json!({}));
+    refused(client.post(&call(1, "look", json!({}))), "quota_exceeded");
+    let told = explained();
+    assert!(told.contains("LIMITED") && told.contains("0 left"), "{told}");
+}
+
+#[test]
+fn the_old_transport_is_limited_like_the_new_one() {
+    let service = Service::echo();
+    let server = server(&service, "limits = { requests = { count = 2, seconds = 3600 } }");
+    let client = client(&server);
+    let legacy = Client { path: client.path.replace("/mcp", "/sse"), ..client.clone() };
+    let mut stream = legacy.stream(None).ok().unwrap();
+    let endpoint = stream.next().unwrap().data.unwrap();
+    let posts = Client { path: format!("/runtime/demo/limited/{endpoint}"), ..client.clone() };
+    posts.post(&crate::harness::initialize("2024-11-05")).expect(202);
+    assert!(stream.message().unwrap()["result"].is_object());
+    posts.post(&list()).expect(202);
+    assert!(stream.message().unwrap()["result"].is_object());
+    client.post(&list()).expect(200);
+    refused(posts.post(&list()), "rate_limited");
+    posts.post(&ping()).expect(202);
+    assert!(stream.message().unwrap()["result"].is_object());
+}

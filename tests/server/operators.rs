@@ -242,6 +242,10 @@ fn everything_described_happens_and_nothing_else_and_no_secret_gets_out() {
         it.ask("GET", &format!("{target}?colour=red"), None).expect(400);
         assert!(it.ask("TRACE", target, None).status >= 400);
     }
+    let explain = "/explain?client=fresh/app";
+    it.ask("GET", &format!("{explain}&tool=set/one%3F"), None).expect(200);
+    it.ask("GET", explain, None).expect(400);
+    it.ask("GET", "/explain?client=fresh/none&tool=one", None).expect(404);
     it.ask("POST", "/notify", None).expect(200);
     it.ask("POST", "/notify?colour=red", None).expect(400);
     it.ask("POST", &format!("/keys/{id}/revoke?colour=red"), None).expect(400);

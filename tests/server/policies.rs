@@ -269,3 +269,72 @@ fn a_policy_that_observes_records_what_it_would_have_done() {
     let found = server.command(&words).succeeded().stdout;
     assert!(found.lines().count() == 2 && found.contains("\"look\""), "{found}");
 }
+
+#[test]
+fn plain_http_lists_and_describes_what_the_policy_leaves() {
+    let service = Service::echo();
+    let policy = "discovery_mode = \"lazy\"\n\
+                  policy = { rules = [{ effect = \"deny\", tools = [\"drop\"] }] }";
+    let server = server(&service, "", "", policy);
+    let client = trusted(&server, "medium");
+    let get = |path: &str| {
+        let key = format!("Bearer {}", client.key.as_deref().unwrap());
+        let request = Request::new("GET", &format!("/runtime/acme/app/{path}"));
+        client.send(&request.header("Authorization", &key))
+    };
+    let listed = get("tools").expect(200).json();
+    let listed: Vec<_> =
+        listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    assert!(!listed.contains(&"drop".into()) && listed.contains(&"run".into()), "{listed:?}");
+    get("tools/drop").expect(404);
+    // One tool is told in full, as is the description: a program has to be written against it.
+    let run = get("tools/run").expect(200).json();
+    assert_eq!(run["inputSchema"]["required"], json!(["mode"]));
+    let document = get("openapi.json").expect(200).json();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(!paths.contains_key("/tools/drop") && !document.to_string().contains("/drop"));
+    let body = &paths["/tools/run"]["post"]["requestBody"];
+    assert!(body.to_string().contains("\"mode\""), "{body}");
+    // Another policy, another description.
+    server.apply(
+        "[[assignment]]\ntenant = \"acme\"\nclient_application = \"app\"\ntoolset = \"api\"\n",
+    );
+    let document = get("openapi.json").expect(200).json();
+    assert!(document["paths"]["/tools/drop"].is_object());
+}
+
+#[test]
+fn a_list_says_what_each_tool_does_to_the_world_in_the_words_of_its_revision() {
+    let service = Service::echo();
+    let server = server(&service, "", "", "");
+    let client = trusted(&server, "medium");
+    let tool = |revision: &str, name: &str| {
+        let client = client.in_session(revision);
+        let result = client.post(&rpc(1, "tools/list", json!({}))).expect(200).result();
+        let mut tools = result["tools"].as_array().unwrap().clone().into_iter();
+        tools.find(|tool| tool["name"] == name).unwrap()
+    };
+    for (name, effect, is_reading, confirm) in [
+        ("look", "read", true, false),
+        ("save", "write", false, false),
+        ("drop", "destructive", false, true),
+    ] {
+        let tool = tool(NEWEST, name);
+        let safety = &tool["_meta"]["io.ringway/safety"];
+        assert_eq!(safety["sideEffect"], effect);
+        assert_eq!(safety["mutationIntent"], !is_reading);
+        assert_eq!(safety["confirmationRecommended"], confirm, "{name}");
+        // What a hint says by itself is not said.
+        assert_eq!(tool["annotations"]["readOnlyHint"] == true, is_reading, "{tool}");
+    }
+    let drop = tool(NEWEST, "drop");
+    assert_eq!(drop["annotations"]["destructiveHint"], true);
+    assert_eq!(drop["annotations"]["idempotentHint"], true);
+    let depends = json!({
+        "argument": "mode", "values": { "show": "read", "purge": "destructive" },
+    });
+    assert_eq!(tool(NEWEST, "run")["_meta"]["io.ringway/safety"]["dependsOn"], depends);
+    assert!(tool("2025-03-26", "drop")["annotations"].is_object());
+    assert!(tool("2025-03-26", "drop").get("_meta").is_none());
+    assert!(tool("2024-11-05", "drop").get("annotations").is_none());
+}
