@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, NEWEST, Ringway, Service, Setup, rpc};
+use crate::harness::{Client, NEWEST, Plan, Ringway, Service, Setup, json_answer, rpc};
 
 const DIALECTS: [&str; 4] = ["full", "portable", "gemini", "openai_strict"];
 
@@ -27,6 +27,18 @@ const BOOK: (&str, &str, &str, &str) = (
 );
 const NOTHING: (&str, &str, &str, &str) = ("nothing", "GET", "/nothing", "");
 
+/// Too much at once, and a default that is sent.
+const PAGES: (&str, &str, &str, &str) = (
+    "pages",
+    "GET",
+    "/pages",
+    r#"budget = { rows = 2 }
+fields = [
+    { source_field_name = "size", location = "query", type = "integer", default = 50, send_default = true },
+    { source_field_name = "order", location = "query", default = "up" },
+]"#,
+);
+
 fn server(service: &Service) -> Ringway {
     let clients = DIALECTS.map(|dialect| {
         format!(
@@ -46,7 +58,7 @@ fn server(service: &Service) -> Ringway {
         )
     });
     let text = clients.concat() + &search.concat();
-    Setup::new().api(&service.base(), &[BOOK, NOTHING]).catalog(&text).start()
+    Setup::new().api(&service.base(), &[BOOK, NOTHING, PAGES]).catalog(&text).start()
 }
 
 fn client(server: &Ringway, id: &str) -> Client {
@@ -273,4 +285,49 @@ fn arguments_are_always_checked_against_the_full_schema() {
     assert_eq!(client.called("book", text)["isError"], false);
     let expected = json!({ "guest": { "name": "10" }, "extras": ["{\"a\":1}", "null"] });
     assert_eq!(service.asked().json(), expected);
+}
+
+#[test]
+fn parts_of_a_result_and_defaults_work_in_every_dialect() {
+    let service = Service::start(|asked| {
+        let rows: Vec<u32> = (0..5).collect();
+        Plan::Answer(json_answer(&json!({ "target": asked.target, "rows": rows }).to_string()))
+    });
+    let server = server(&service);
+    for dialect in DIALECTS {
+        let client = client(&server, dialect);
+        let shown = schema(&client, "pages");
+        assert_eq!(names(&shown), ["next", "order", "size"], "{dialect}");
+        // With `strict` all that is left out is `null`.
+        let strict = |next: Value| json!({ "next": next, "order": null, "size": null });
+        let is_strict = dialect == "openai_strict";
+        let arguments = if is_strict { strict(Value::Null) } else { json!({}) };
+        let first = client.called("pages", arguments);
+        assert_eq!(first["structuredContent"]["rows"], json!([0, 1]), "{dialect}: {first}");
+        assert_eq!(first["structuredContent"]["target"], "/pages?size=50", "{dialect}");
+        let next = first["_meta"]["io.ringway/rest"]["next"].clone();
+        let arguments = if is_strict { strict(next) } else { json!({ "next": next }) };
+        let part = client.called("pages", arguments);
+        assert_eq!(part["structuredContent"]["continues"][0]["rows"], json!([2, 3]), "{dialect}");
+    }
+}
+
+#[test]
+fn lazy_tools_of_a_strict_client_name_their_arguments() {
+    let service = Service::echo();
+    let server = server(&service);
+    server.apply(
+        "[[assignment]]\ntenant = \"demo\"\nclient_application = \"openai_strict\"\n\
+         toolset = \"api\"\ndiscovery_mode = \"lazy\"\n",
+    );
+    let client = client(&server, "openai_strict");
+    for (_, schema) in schemas(&client) {
+        is_for_openai(&schema);
+    }
+    // A placeholder would keep out what it stands for.
+    let shown = schema(&client, "book");
+    assert!(names(&shown).contains(&&"guest".to_owned()), "{shown}");
+    let told = client.called("discover_tool_schema", json!({ "tool_id": "book" }));
+    let full = &told["structuredContent"]["inputSchema"];
+    assert_eq!(full["properties"]["guest"]["properties"]["name"]["description"], "Who comes.");
 }

@@ -7,16 +7,19 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, NEWEST, Request, Ringway, Service, Setup, rpc};
 
-/// Operations of the two toolsets. Several want the same name in each view.
-const LEFT: [&str; 5] = [
+/// Operations of the two toolsets. Several want the same name in each view, or one that belongs to
+/// the runtime.
+const LEFT: [&str; 6] = [
     "find",
+    "call_tool",
     "a.b",
     "größe messen",
     "a very long name that somebody gave to one operation of an interface, first",
     "same start of the name, then a tail one",
 ];
-const RIGHT: [&str; 6] = [
+const RIGHT: [&str; 7] = [
     "find",
+    "discover_tool_schema",
     "a b",
     "名前を変える",
     "検索",

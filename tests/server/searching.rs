@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, NEWEST, Ringway, Service, Setup, call, eventually, rpc};
+use crate::harness::{Client, NEWEST, Request, Ringway, Service, Setup, call, eventually, rpc};
 
 /// A catalog of tools of which a few fit certain words.
 fn server(service: &Service, client: &str) -> Ringway {
@@ -151,4 +151,46 @@ fn a_tools_own_quota_holds_through_the_search_too() {
     let told = client.called("call_tool", json!({ "name": "list_invoices" }));
     assert_eq!(told["isError"], true);
     assert_eq!(client.called("list_invoices", json!({}))["isError"], true);
+}
+
+#[test]
+fn a_tool_that_went_is_not_found_and_is_called_with_a_note_for_a_while() {
+    let service = Service::echo();
+    let server = server(&service, "");
+    let client = finder(&server);
+    server.admin("POST", "/catalog/tools/demo/api/create_invoice/unpublish", None).expect(200);
+    assert!(!found(&client, "create an invoice").contains(&"create_invoice".to_owned()));
+    let told = client.reply(&call(1, "describe_tool", json!({ "name": "create_invoice" })));
+    assert_eq!(told["error"]["code"], -32602);
+    let arguments = json!({ "name": "create_invoice", "arguments": { "debtor": "A" } });
+    let result = client.called("call_tool", arguments);
+    assert_eq!(result["isError"], false);
+    assert!(result.to_string().contains("List the tools again"), "{result}");
+}
+
+#[test]
+fn plain_http_searches_too_and_describes_what_can_be_found() {
+    let service = Service::echo();
+    let server = server(&service, "");
+    let client = finder(&server);
+    let send = |method: &str, path: &str, body: Option<Value>| {
+        let request = Request::new(method, &format!("/runtime/demo/finder/{path}"));
+        let request = body.iter().fold(request, |request, body| request.json(body));
+        client.send(&request)
+    };
+    let listed = send("GET", "tools", None).expect(200).json();
+    let names: Vec<_> =
+        listed["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["search_tools", "describe_tool", "call_tool", "pinned"]);
+    let words = json!({ "query": "create an invoice" });
+    let found = send("POST", "tools/search_tools", Some(words)).expect(200).json();
+    assert_eq!(found["structuredContent"]["tools"][0]["name"], "create_invoice");
+    let arguments = json!({ "name": "create_invoice", "arguments": { "debtor": "A" } });
+    let called = send("POST", "tools/call_tool", Some(arguments)).expect(200).json();
+    assert_eq!(called["structuredContent"]["target"], "/invoices?debtor=A");
+    send("POST", "tools/call_tool", Some(json!({ "name": "delete_invoice" }))).expect(404);
+    let document = send("GET", "openapi.json", None).expect(200).json();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.contains_key("/tools/create_invoice"), "what can be called is described");
+    assert!(!paths.contains_key("/tools/delete_invoice"));
 }
