@@ -175,7 +175,7 @@ fn plain_http_searches_too_and_describes_what_can_be_found() {
     let client = finder(&server);
     let send = |method: &str, path: &str, body: Option<Value>| {
         let request = Request::new(method, &format!("/runtime/demo/finder/{path}"));
-        let request = body.iter().fold(request, |request, body| request.json(body));
+        let request = body.iter().fold(request, Request::json);
         client.send(&request)
     };
     let listed = send("GET", "tools", None).expect(200).json();
