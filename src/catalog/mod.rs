@@ -97,5 +97,5 @@ pub use rows::{Row, RowError};
 pub use secrets::MASK;
 pub use shown::ViewTool;
 pub use snapshot::Snapshot;
-pub use tool::{CompiledTool, ToolKind};
+pub use tool::{CompiledTool, NEXT_ARGUMENT, ToolKind};
 pub use view::{View, ViewChange};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::connection::timeout;
 use super::effects::{EffectByArgument, Effects};
@@ -17,6 +17,9 @@ use super::{
 use crate::mapping::{
     self, Arguments, Dialect, Location, RequestPlan, ResponsePlan, ResultBudget, Unmapped,
 };
+
+/// The argument that asks for the next part of a result that was cut.
+pub const NEXT_ARGUMENT: &str = "next";
 
 /// What a call of a tool does.
 #[derive(Debug)]
@@ -73,8 +76,8 @@ pub struct CompiledTool {
     /// Units a call counts in limits.
     pub weight: u32,
     hints: Hints,
-    /// The input schema of a tool without a request plan.
-    own_input: Value,
+    /// The input schema where it is not that of the request plan.
+    own_input: Option<Value>,
     output: Option<Value>,
     /// What it was compiled from; the appliance's own tools come from nothing.
     pub(super) entity: Option<Arc<Tool>>,
@@ -93,10 +96,16 @@ struct Shown {
 impl CompiledTool {
     /// The full schema of the arguments.
     pub fn input_schema(&self) -> &Value {
-        match &self.kind {
-            ToolKind::Rest { request, .. } => request.input_schema(),
-            ToolKind::Builtin(_) => &self.own_input,
+        match (&self.own_input, &self.kind) {
+            (Some(own), _) => own,
+            (None, ToolKind::Rest { request, .. }) => request.input_schema(),
+            (None, ToolKind::Builtin(_)) => &Value::Null,
         }
+    }
+
+    /// Whether calls may have [`NEXT_ARGUMENT`]: results are cut, and no field has that name.
+    pub fn takes_next(&self) -> bool {
+        self.own_input.is_some() && matches!(self.kind, ToolKind::Rest { .. })
     }
 
     /// The full schema of the result's `structuredContent`, where there is one.
@@ -196,7 +205,9 @@ impl CompiledTool {
             return Err(faults);
         }
         let Some(connection) = connection else { return Ok(None) };
-        let schema_hash = schema_hash(request.input_schema(), output.as_ref());
+        let own_input = with_next(request.input_schema(), &tool.budget);
+        let input = own_input.as_ref().unwrap_or_else(|| request.input_schema());
+        let schema_hash = schema_hash(input, output.as_ref());
         let is_destructive = effects.worst() == SideEffect::Destructive;
         Ok(Some(Self {
             source_name: tool.name.clone(),
@@ -216,7 +227,7 @@ impl CompiledTool {
             redact: tool.redact.iter().map(|path| path.as_str().into()).collect(),
             limit: tool.limit,
             weight: tool.weight.unwrap_or(1),
-            own_input: Value::Null,
+            own_input,
             output,
             entity: Some(Arc::clone(tool)),
             shown: Mutex::default(),
@@ -251,7 +262,7 @@ impl CompiledTool {
             redact: Box::default(),
             limit: None,
             weight: 1,
-            own_input: input,
+            own_input: Some(input),
             output: Some(output),
             entity: None,
             shown: Mutex::default(),
@@ -267,6 +278,25 @@ impl CompiledTool {
             ToolKind::Builtin(_) => false,
         }
     }
+}
+
+/// The input schema of a tool whose results are cut: clients that hold a model to it must let it
+/// ask for the rest. `None` where it stays as it is.
+fn with_next(input: &Value, budget: &ResultBudget) -> Option<Value> {
+    if budget.is_unlimited() {
+        return None;
+    }
+    let mut input = input.clone();
+    let properties = input.as_object_mut()?.entry("properties").or_insert_with(|| json!({}));
+    let properties = properties.as_object_mut()?;
+    if properties.contains_key(NEXT_ARGUMENT) {
+        return None;
+    }
+    let description = "Only for more of a result that was cut: what that result says. The other \
+                       arguments do not matter then.";
+    let next = json!({ "type": "string", "description": description });
+    properties.insert(NEXT_ARGUMENT.to_owned(), next);
+    Some(input)
 }
 
 /// A caller's argument must not get in the way of the connection's own headers: credentials.

@@ -49,7 +49,7 @@ mod validator;
 pub use arguments::Arguments;
 pub use budget::ResultBudget;
 pub use dialect::{Dialect, in_dialect};
-pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema};
+pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema, without};
 pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
 pub use keys::KEY_BYTES_MAX;
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment};

@@ -300,6 +300,7 @@ fn request(
     asking.origin.core.metrics.request(MethodLabel::of(method.name()), label, elapsed);
     let reply = Reply::new(id.to_owned_id(), body);
     if let Some(mut trail) = trail {
+        trail.asked = subject(method, message);
         let outcome = match &reply.body {
             Ok(body) => {
                 if method == mcp::Method::ToolsList {
@@ -308,7 +309,6 @@ fn request(
                 audit::Outcome::Ok
             }
             Err(error) => {
-                trail.asked = subject(method, message);
                 trail.denied(reason_of(error));
                 audit::Outcome::Error
             }

@@ -11,7 +11,11 @@
 
 use std::sync::Arc;
 
-use super::{remainder, running::Registration, trail::Trail};
+use super::{
+    remainder::{self, Asked},
+    running::Registration,
+    trail::Trail,
+};
 use crate::{
     audit::{CallType, Outcome},
     catalog::{
@@ -126,7 +130,7 @@ enum Intent<'a> {
     /// One of the appliance's own tools.
     Builtin(BuiltinTool),
     /// The rest of an earlier result.
-    Part(String),
+    Part(&'a str),
     /// Nothing that can be done.
     Invalid(InvalidArguments),
 }
@@ -194,7 +198,13 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         }
     };
     let arguments = stripped.as_ref().map_or(request.arguments, |stripped| Some(stripped.as_raw()));
-    let (intent, side_effect) = intend(&mut trail, &tool, arguments);
+    let asked = remainder::asked_for(&tool, arguments);
+    let (intent, side_effect) = match &asked {
+        // It is there already.
+        Asked::Part(handle) => (Intent::Part(handle), SideEffect::Read),
+        Asked::NothingSaid(arguments) => intend(&mut trail, &tool, Some(arguments.as_raw())),
+        Asked::Nothing => intend(&mut trail, &tool, arguments),
+    };
     trail.side_effect = Some(side_effect);
     if let Err(ending) = allow(&mut trail, &tool, &intent, side_effect) {
         return Begun::Ended(Ended::plainly(ending, trail));
@@ -217,7 +227,7 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         }
         Intent::Part(handle) => {
             is_part = true;
-            remainder::next(&trail, &tool, &handle, &mut supplement)
+            remainder::next(&trail, &tool, handle, &mut supplement)
         }
         Intent::Invalid(invalid) => ToolOutcome::InvalidArguments { text: invalid.to_string() },
     };
@@ -230,10 +240,6 @@ fn intend<'a>(
     tool: &'a ViewTool,
     arguments: Option<Raw<'a>>,
 ) -> (Intent<'a>, SideEffect) {
-    if let Some(handle) = remainder::asked_for(tool, arguments) {
-        // It is there already.
-        return (Intent::Part(handle), SideEffect::Read);
-    }
     match &tool.kind {
         ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
         ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {

@@ -266,11 +266,6 @@ fn parse(handle: &str) -> Option<(Id, usize)> {
     Some((bytes, number.parse().ok()?))
 }
 
-/// Whether a text has the form of a handle.
-pub(crate) fn is_handle(text: &str) -> bool {
-    parse(text).is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,27 +1,30 @@
 //! Results that are larger than their tool's budget: the first part, and how the rest is asked for.
 //!
 //! The rest is a resource, `runtime://results/{handle}`, and an argument, `next`, of the same tool:
-//! some clients give a model only one of the two.
+//! some clients give a model only one of the two. The argument is in the tool's schema, and those it
+//! stands beside do not matter: clients that hold a model to the schema make it write all that are
+//! required.
 
 use std::borrow::Cow;
 
 use serde_json::json;
 
 use super::{
-    kept::{self, NextPart, ResultOwner},
+    kept::{NextPart, ResultOwner},
     trail::{Origin, Trail},
 };
 use crate::{
-    catalog::{View, ViewTool},
+    catalog::{NEXT_ARGUMENT as NEXT, View, ViewTool},
     identity::Caller,
-    json::{self, Raw, write_string},
-    mapping::budget::{Cut, Missing, cut},
+    json::{self, Kind, OwnedRaw, Raw, write_string},
+    mapping::{
+        self,
+        budget::{Cut, Missing, cut},
+    },
     mcp::{self, KEPT_RESULTS, Supplement, ToolOutcome},
     rpc::{ResultBody, RpcError},
 };
 
-/// The argument that asks for the next part.
-const NEXT: &str = "next";
 /// The member of `_meta` that says the same to programs.
 const META: &str = "io.ringway/rest";
 /// A result up to this size is cut on the core.
@@ -101,7 +104,7 @@ fn tell(supplement: &mut Supplement, missing: &Missing, handle: Option<&str>, is
     let note = match handle {
         Some(handle) => format!(
             "{what}. For more, read the resource {KEPT_RESULTS}{handle}, or call this tool with \
-             {{\"{NEXT}\":\"{handle}\"}} as its only argument."
+             {{\"{NEXT}\":\"{handle}\"}}; its other arguments do not matter then."
         ),
         None if is_first => {
             format!("{what}. The rest is too large to be kept: ask for less at a time.")
@@ -114,22 +117,27 @@ fn tell(supplement: &mut Supplement, missing: &Missing, handle: Option<&str>, is
     supplement.meta = serde_json::to_vec(&meta).ok();
 }
 
-/// The handle of the part a call asks for, where its only argument is one and the tool has no
-/// argument of that name itself.
-pub(crate) fn asked_for(tool: &ViewTool, arguments: Option<Raw<'_>>) -> Option<String> {
-    if tool.budget.is_unlimited() {
-        return None;
+/// What a call says about the rest of an earlier result.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// Nothing; the arguments are to be used as they came.
+    Nothing,
+    /// Nothing, in so many words. These are the arguments without them.
+    NothingSaid(OwnedRaw),
+    /// It wants the part with this handle.
+    Part(String),
+}
+
+/// Looks for the argument that asks for a part. Clients that must name every argument send `null`,
+/// and models an empty text.
+pub(crate) fn asked_for(tool: &ViewTool, arguments: Option<Raw<'_>>) -> Asked {
+    let Some(arguments) = arguments.filter(|_| tool.takes_next()) else { return Asked::Nothing };
+    let Some(next) = arguments.get(NEXT) else { return Asked::Nothing };
+    match next.as_str() {
+        Some(handle) if !handle.is_empty() => Asked::Part(handle.into_owned()),
+        None if next.kind() != Kind::Null => Asked::Nothing,
+        _ => mapping::without(arguments, NEXT).map_or(Asked::Nothing, Asked::NothingSaid),
     }
-    let mut entries = arguments?.entries();
-    let (key, value) = entries.next().filter(|(key, _)| **key == *NEXT)?;
-    if entries.next().is_some() {
-        return None;
-    }
-    drop(key);
-    let handle = value.as_str().filter(|text| kept::is_handle(text))?;
-    let properties = tool.input_schema().get("properties");
-    let is_own = properties.is_some_and(|properties| properties.get(NEXT).is_some());
-    (!is_own).then(|| handle.into_owned())
 }
 
 /// The part of a result that a call asks for.

@@ -10,7 +10,11 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const [line, transportName] = process.argv.slice(2);
 const here = path.dirname(fileURLToPath(import.meta.url));
 const base = process.env.RINGWAY_TEST_BASE;
-const keys = { assistant: process.env.RINGWAY_TEST_KEY, strict: process.env.RINGWAY_TEST_KEY_STRICT };
+const keys = {
+  assistant: process.env.RINGWAY_TEST_KEY,
+  strict: process.env.RINGWAY_TEST_KEY_STRICT,
+  governed: process.env.RINGWAY_TEST_KEY_GOVERNED,
+};
 const expected = JSON.parse(readFileSync(path.join(here, 'calls.json'), 'utf8'));
 const chosen = (process.env.RINGWAY_TEST_CASES ?? '').split('|').filter(Boolean);
 const newest = '2025-11-25';
@@ -26,11 +30,16 @@ if (line === 'v1') {
   ({ Client } = await load('@modelcontextprotocol/sdk/client/index.js'));
   ({ StreamableHTTPClientTransport: HttpTransport } = await load('@modelcontextprotocol/sdk/client/streamableHttp.js'));
   ({ SSEClientTransport: SseTransport } = await load('@modelcontextprotocol/sdk/client/sse.js'));
-  listen = (client, handler) => client.setNotificationHandler(types.ToolListChangedNotificationSchema, handler);
+  const schemas = {
+    tools: types.ToolListChangedNotificationSchema,
+    prompts: types.PromptListChangedNotificationSchema,
+    resources: types.ResourceListChangedNotificationSchema,
+  };
+  listen = (client, list, handler) => client.setNotificationHandler(schemas[list], handler);
 } else {
   const sdk = await load('@modelcontextprotocol/client');
   ({ Client, StreamableHTTPClientTransport: HttpTransport, SSEClientTransport: SseTransport } = sdk);
-  listen = (client, handler) => client.setNotificationHandler('notifications/tools/list_changed', handler);
+  listen = (client, list, handler) => client.setNotificationHandler(`notifications/${list}/list_changed`, handler);
 }
 
 class Wrong extends Error {}
@@ -69,13 +78,19 @@ async function within(milliseconds, event) {
 class Connection {
   sessionIds = [];
   posts = [];
+  // The lists that were announced as changed.
+  told = [];
   #changed;
   #announce;
 
   async open(application = 'assistant', { key = keys[application], mode } = {}) {
     const options = mode ? { versionNegotiation: { mode } } : {};
     this.client = new Client({ name: 'ringway-client-tests', version: '1.0.0' }, { capabilities: {}, ...options });
-    listen(this.client, async () => this.#announce?.());
+    for (const list of ['tools', 'prompts', 'resources'])
+      listen(this.client, list, async () => {
+        this.told.push(list);
+        if (list === 'tools') this.#announce?.();
+      });
     this.client.onerror = () => {};
     const requestInit = { headers: key ? { Authorization: `Bearer ${key}` } : {} };
     const spy = async (target, init) => {
@@ -198,7 +213,8 @@ async function toolList(c) {
 
 async function otherLists(c) {
   check((await c.client.listResources()).resources.length === 0, 'resources');
-  check((await c.client.listResourceTemplates()).resourceTemplates.length === 0, 'resource templates');
+  const { resourceTemplates } = await c.client.listResourceTemplates();
+  check(same(resourceTemplates.map((one) => one.uriTemplate), expected.templates), resourceTemplates);
   check((await c.client.listPrompts()).prompts.length === 0, 'prompts');
 }
 
@@ -310,6 +326,125 @@ async function automaticMode(c) {
   await searching('auto')(c);
 }
 
+// --- a governed catalog -------------------------------------------------------------------------
+
+const prompt = 'A record is told by its number.\n\nAnswer in one sentence.\n\nRead before you write.';
+const promptUri = 'runtime://toolsets/records/system-prompt';
+const textOf = (result) => JSON.parse(result.content[0].text);
+
+async function read(c, uri) {
+  const { contents } = await c.client.readResource({ uri });
+  check(contents[0].uri === uri, contents);
+  return contents[0].text;
+}
+
+async function governedTools(c) {
+  const { tools } = await c.client.listTools();
+  const named = Object.fromEntries(tools.map((tool) => [tool.name, tool]));
+  check(same(Object.keys(named).sort(), ['discover_tool_schema', 'list_slides', 'read_record']), Object.keys(named));
+  const tool = named.read_record;
+  check(tool.title === 'read record', tool);
+  check(same(Object.keys(tool.inputSchema.properties).sort(), ['filter_tag', 'number']), tool);
+  check(!JSON.stringify(tool.inputSchema).includes('description'), tool);
+  check(tool.annotations.readOnlyHint === true, tool);
+  check(tool._meta['io.ringway/safety'].sideEffect === 'read', tool);
+}
+
+async function discoveredSchema(c) {
+  const { properties } = textOf(await c.call('discover_tool_schema', { tool_id: 'read_record' })).inputSchema;
+  check(properties.number.description === 'The number of the record.', properties);
+}
+
+async function promptsAndResources(c) {
+  const { prompts } = await c.client.listPrompts();
+  check(same(prompts.map((one) => one.name), ['records']), prompts);
+  const { messages } = await c.client.getPrompt({ name: 'records' });
+  check(same(messages.map((one) => one.content.text), [prompt]), messages);
+  const { resources } = await c.client.listResources();
+  check(same(resources.map((one) => one.uri), [promptUri]), resources);
+  check((await read(c, promptUri)) === prompt, 'the resource is not the prompt');
+  const schema = JSON.parse(await read(c, 'runtime://tools/read_record/schema'));
+  check(same(schema.inputSchema.required, ['number']), schema);
+}
+
+// The second SDK takes the code of old for that of the revision to come where the URI is beside it.
+const unknownResource = (c) =>
+  fails(
+    () => read(c, 'runtime://toolsets/httpbin/system-prompt'),
+    (error) => check(error.code === (line === 'v2' ? -32602 : -32002), `${error.code}: ${error.message}`),
+  );
+const deniedTool = (c) => fails(() => c.call('erase_record', {}), invalidParams);
+
+// The SDK itself checks the content against the output schema that was listed.
+async function structuredOutput(c) {
+  const result = await c.call('read_record', { number: '7', filter_tag: 'new' });
+  const wanted = { how: 'GET', filters: { '$filter[tag]': 'new' } };
+  check(same(result.structuredContent, wanted), result);
+  check(same(textOf(result), wanted), result);
+}
+
+async function restOfAResult(c) {
+  const first = await c.call('list_slides', {});
+  check(first.structuredContent.slideshow.slides.length === 1, first);
+  const rest = first._meta['io.ringway/rest'];
+  check(rest.missing.rows === 1, rest);
+  const [part] = JSON.parse(await read(c, rest.uri)).continues;
+  check(part.from === 1 && part.rows.length === 1, part);
+  check(!(await c.call('list_slides', { next: rest.next })).isError, 'the next part is an error');
+}
+
+// Each change is told once, of the lists it changes, and those are others then.
+async function listsChange(c) {
+  const told = async (count) => {
+    const deadline = performance.now() + 10_000;
+    while (c.told.length < count) {
+      check(performance.now() < deadline, `told of ${JSON.stringify(c.told)} only`);
+      await within(20, new Promise(() => {}));
+    }
+    return c.told.splice(0).sort();
+  };
+  await listChanged(c);
+  // What was announced to find out whether the stream is open may still be under way.
+  await within(1000, new Promise(() => {}));
+  c.told.length = 0;
+  for (const [wish, isThere] of [['@unpublish', false], ['@publish', true]]) {
+    await ask(wish);
+    const lists = await told(1);
+    check(same(lists, ['tools']), lists);
+    const names = (await c.client.listTools()).tools.map((tool) => tool.name);
+    check(names.includes('list_slides') === isThere, names);
+  }
+  await ask('@prompt');
+  const lists = await told(2);
+  check(same(lists, ['prompts', 'resources']), lists);
+  const text = await read(c, promptUri);
+  check(text === prompt.replace('Read before you write.', 'Write before you read.'), text);
+}
+
+async function governed(c) {
+  const instructions = c.client.getInstructions() ?? '';
+  check(instructions.startsWith('Records, as httpbin tells them.'), instructions);
+  await run('the tools of a governed catalog', () => governedTools(c));
+  await run('a schema that is discovered', () => discoveredSchema(c));
+  await run('prompts and resources', () => promptsAndResources(c));
+  await run('a resource of somebody else', () => unknownResource(c));
+  await run('a tool that a policy denies', () => deniedTool(c));
+  await run('structured output under other names', () => structuredOutput(c));
+  await run('the rest of a result', () => restOfAResult(c));
+  await run('changed lists are told and read again', () => listsChange(c));
+}
+
+async function searchingForTools(c) {
+  const names = (await c.client.listTools()).tools.map((tool) => tool.name);
+  check(same(names, ['search_tools', 'describe_tool', 'call_tool', 'list_slides']), names);
+  const found = textOf(await c.call('search_tools', { query: 'read a record' }));
+  check(found.tools[0].name === 'read_record', found);
+  const described = textOf(await c.call('describe_tool', { name: 'read_record' }));
+  check('number' in described.inputSchema.properties, described);
+  const result = textOf(await c.call('call_tool', { name: 'read_record', arguments: { number: 7 } }));
+  check(result.how === 'GET', result);
+}
+
 // --- running them -------------------------------------------------------------------------------
 
 // The message of a failed check; of anything else also where it came from.
@@ -336,7 +471,7 @@ async function expectedCall(c, call) {
 async function oneSession(c) {
   await run('handshake', () => handshake(c));
   await run('tool list', () => toolList(c));
-  await run('empty resource and prompt lists', () => otherLists(c));
+  await run('resource and prompt lists', () => otherLists(c));
   await run('ping', () => c.client.ping());
   for (const call of expected.calls) await run(call.name, () => expectedCall(c, call));
   await run('an unknown tool', () => unknownTool(c));
@@ -364,6 +499,12 @@ if (transportName === 'http') {
 }
 if (line === 'v2' && transportName === 'http')
   await run('auto mode falls back to initialize', () => connected(automaticMode, 'assistant', { mode: 'auto' }));
+try {
+  await connected(governed, 'governed');
+} catch (error) {
+  say(`FAIL a governed catalog: ${why(error)}`);
+}
+await run('tools that are searched for', () => connected(searchingForTools, 'finder'));
 await run('an open client application needs no key', () => connected(searching('open'), 'public'));
 await run('a wrong key is refused', () => refused(`rw_000000000000_${'A'.repeat(43)}`));
 await run('a key of another client application is refused', () => refused(keys.strict));

@@ -2,7 +2,8 @@
 
 run.py starts it with `http` or `sse`, the server's address and keys in the environment. It prints
 `ok NAME` or `FAIL NAME: why` for each case. A line `@restart` or `@notify` asks run.py to kill and
-restart the server, or to have it announce a changed tool list; run.py answers with one line.
+restart the server, or to have it announce a changed tool list; `@unpublish`, `@publish` and
+`@prompt` change what the governed client application sees; run.py answers each with one line.
 The calls come from calls.json, which driver.mjs reads too: what holds for one SDK holds for all.
 """
 
@@ -31,7 +32,11 @@ from mcp.client.streamable_http import streamable_http_client
 
 TRANSPORT = sys.argv[1]
 BASE = os.environ["RINGWAY_TEST_BASE"]
-KEYS = {"assistant": os.environ["RINGWAY_TEST_KEY"], "strict": os.environ["RINGWAY_TEST_KEY_STRICT"]}
+KEYS = {
+    "assistant": os.environ["RINGWAY_TEST_KEY"],
+    "strict": os.environ["RINGWAY_TEST_KEY_STRICT"],
+    "governed": os.environ["RINGWAY_TEST_KEY_GOVERNED"],
+}
 EXPECTED = json.loads((Path(__file__).parent / "calls.json").read_text())
 CHOSEN = [word for word in os.environ.get("RINGWAY_TEST_CASES", "").split("|") if word]
 NEWEST = "2025-11-25"
@@ -63,11 +68,15 @@ class Connection:
         self.session_ids = []
         self.posts = []
         self.changed = asyncio.Event()
+        self.told = asyncio.Queue()
 
     async def on_message(self, message):
         root = getattr(message, "root", message)
-        if getattr(root, "method", None) == "notifications/tools/list_changed":
+        method = getattr(root, "method", None) or ""
+        if method == "notifications/tools/list_changed":
             self.changed.set()
+        if method.endswith("/list_changed"):
+            self.told.put_nowait(method.split("/")[1])
 
     async def on_response(self, response):
         if session := response.headers.get("mcp-session-id"):
@@ -88,8 +97,17 @@ class Connection:
         return plain(await self.client.call_tool(tool, arguments, **options))
 
     async def tool_list(self):
+        return await self.list("tools")
+
+    async def list(self, what):
         options = {"cache_mode": "refresh"} if V2 else {}
-        return plain(await self.client.list_tools(**options))["tools"]
+        return plain(await getattr(self.client, f"list_{what}")(**options))[what]
+
+    async def read(self, uri):
+        options = {"cache_mode": "refresh"} if V2 else {}
+        contents = plain(await self.client.read_resource(uri, **options))["contents"]
+        assert contents[0]["uri"] == uri, contents
+        return contents[0]["text"]
 
 
 @contextlib.asynccontextmanager
@@ -192,7 +210,8 @@ async def tool_list(c):
 
 async def other_lists(c):
     assert plain(await c.client.list_resources())["resources"] == []
-    assert plain(await c.client.list_resource_templates())["resourceTemplates"] == []
+    templates = plain(await c.client.list_resource_templates())["resourceTemplates"]
+    assert [one["uriTemplate"] for one in templates] == EXPECTED["templates"], templates
     assert plain(await c.client.list_prompts())["prompts"] == []
 
 
@@ -348,6 +367,125 @@ async def key_of_another_application():
     await refused(KEYS["strict"])
 
 
+# --- a governed catalog -------------------------------------------------------------------------
+
+PROMPT = "A record is told by its number.\n\nAnswer in one sentence.\n\nRead before you write."
+PROMPT_URI = "runtime://toolsets/records/system-prompt"
+
+
+async def governed_tools(c):
+    tools = {tool["name"]: tool for tool in await c.tool_list()}
+    assert sorted(tools) == ["discover_tool_schema", "list_slides", "read_record"], sorted(tools)
+    read = tools["read_record"]
+    assert read["title"] == "read record", read
+    assert sorted(read["inputSchema"]["properties"]) == ["filter_tag", "number"], read
+    assert "description" not in json.dumps(read["inputSchema"]), read
+    assert read["annotations"]["readOnlyHint"] is True, read
+    assert read["_meta"]["io.ringway/safety"]["sideEffect"] == "read", read
+
+
+async def discovered_schema(c):
+    result = await c.call("discover_tool_schema", {"tool_id": "read_record"})
+    properties = json.loads(result["content"][0]["text"])["inputSchema"]["properties"]
+    assert properties["number"]["description"] == "The number of the record.", properties
+
+
+async def prompts_and_resources(c):
+    assert [prompt["name"] for prompt in await c.list("prompts")] == ["records"]
+    prompt = plain(await c.client.get_prompt("records"))
+    assert [message["content"]["text"] for message in prompt["messages"]] == [PROMPT], prompt
+    assert [one["uri"] for one in await c.list("resources")] == [PROMPT_URI]
+    assert await c.read(PROMPT_URI) == PROMPT
+    schema = json.loads(await c.read("runtime://tools/read_record/schema"))
+    assert schema["inputSchema"]["required"] == ["number"], schema
+
+
+async def unknown_resource(c):
+    try:
+        text = await c.read("runtime://toolsets/httpbin/system-prompt")
+    except RemoteError as error:
+        assert error.error.code == -32002, error.error
+    else:
+        raise AssertionError(f"a resource: {text}")
+
+
+async def denied_tool(c):
+    try:
+        result = await c.call("erase_record", {})
+    except RemoteError as error:
+        assert error.error.code == -32602, error.error
+    else:
+        raise AssertionError(f"a result: {result}")
+
+
+async def structured_output(c):
+    """The SDK itself checks the content against the output schema that was listed."""
+    result = await c.call("read_record", {"number": "7", "filter_tag": "new"})
+    expected = {"how": "GET", "filters": {"$filter[tag]": "new"}}
+    assert result["structuredContent"] == expected, result
+    assert json.loads(result["content"][0]["text"]) == expected, result
+
+
+async def rest_of_a_result(c):
+    first = await c.call("list_slides", {})
+    assert len(first["structuredContent"]["slideshow"]["slides"]) == 1, first
+    rest = first["_meta"]["io.ringway/rest"]
+    assert rest["missing"]["rows"] == 1, rest
+    part = json.loads(await c.read(rest["uri"]))["continues"][0]
+    assert part["from"] == 1 and len(part["rows"]) == 1, part
+    part = await c.call("list_slides", {"next": rest["next"]})
+    assert not part.get("isError"), part
+
+
+async def lists_change(c):
+    """Each change is told once, of the lists it changes, and those are others then."""
+    await list_changed(c)
+
+    async def told():
+        return await asyncio.wait_for(c.told.get(), 10)
+
+    # What was announced to find out whether the stream is open.
+    with contextlib.suppress(TimeoutError):
+        while True:
+            await asyncio.wait_for(c.told.get(), 1)
+    for wish, is_there in (("@unpublish", False), ("@publish", True)):
+        await ask(wish)
+        assert await told() == "tools"
+        names = [tool["name"] for tool in await c.tool_list()]
+        assert ("list_slides" in names) == is_there, names
+    await ask("@prompt")
+    assert {await told(), await told()} == {"prompts", "resources"}
+    text = await c.read(PROMPT_URI)
+    assert text == PROMPT.replace("Read before you write.", "Write before you read."), text
+    assert c.told.empty(), c.told
+
+
+async def governed():
+    async with connected("governed") as c:
+        assert (c.instructions or "").startswith("Records, as httpbin tells them."), c.instructions
+        await case("the tools of a governed catalog", governed_tools, c)
+        await case("a schema that is discovered", discovered_schema, c)
+        await case("prompts and resources", prompts_and_resources, c)
+        await case("a resource of somebody else", unknown_resource, c)
+        await case("a tool that a policy denies", denied_tool, c)
+        await case("structured output under other names", structured_output, c)
+        await case("the rest of a result", rest_of_a_result, c)
+        await case("changed lists are told and read again", lists_change, c)
+
+
+async def searching():
+    async with connected("finder") as c:
+        names = [tool["name"] for tool in await c.tool_list()]
+        assert names == ["search_tools", "describe_tool", "call_tool", "list_slides"], names
+        found = await c.call("search_tools", {"query": "read a record"})
+        assert json.loads(found["content"][0]["text"])["tools"][0]["name"] == "read_record", found
+        told = await c.call("describe_tool", {"name": "read_record"})
+        assert "number" in json.loads(told["content"][0]["text"])["inputSchema"]["properties"], told
+        arguments = {"name": "read_record", "arguments": {"number": 7}}
+        result = await c.call("call_tool", arguments)
+        assert json.loads(result["content"][0]["text"])["how"] == "GET", result
+
+
 # --- running them -------------------------------------------------------------------------------
 
 
@@ -387,7 +525,7 @@ async def one_session():
     async with connected() as c:
         await case("handshake", handshake, c)
         await case("tool list", tool_list, c)
-        await case("empty resource and prompt lists", other_lists, c)
+        await case("resource and prompt lists", other_lists, c)
         await case("ping", ping, c)
         for call in EXPECTED["calls"]:
             await case(call["name"], expected_call, c, call)
@@ -416,6 +554,8 @@ async def main():
         await case("a client application that wants sessions", strict_application)
     if V2 and TRANSPORT == "http":
         await case("auto mode falls back to initialize", automatic_mode)
+    await governed()
+    await case("tools that are searched for", searching)
     await case("an open client application needs no key", open_application)
     await case("a wrong key is refused", wrong_key)
     await case("a key of another client application is refused", key_of_another_application)

@@ -77,6 +77,7 @@ def drive(report, server, command, cases):
         "RINGWAY_TEST_BASE": server.base,
         "RINGWAY_TEST_KEY": server.keys["assistant"],
         "RINGWAY_TEST_KEY_STRICT": server.keys["strict"],
+        "RINGWAY_TEST_KEY_GOVERNED": server.keys["governed"],
         "RINGWAY_TEST_CASES": "|".join(cases),
     }
     with (server.folder / "client.log").open("w") as log:
@@ -92,7 +93,13 @@ def drive(report, server, command, cases):
         lines.put(None)
 
     threading.Thread(target=follow, daemon=True).start()
-    wishes = {"@restart": server.kill_and_restart, "@notify": server.notify}
+    wishes = {
+        "@restart": server.kill_and_restart,
+        "@notify": server.notify,
+        "@unpublish": lambda: server.publish(False),
+        "@publish": lambda: server.publish(True),
+        "@prompt": lambda: server.set_prompt("Write before you read."),
+    }
     deadline = time.monotonic() + GROUP_SECONDS_MAX
     try:
         while (line := lines.get(timeout=max(0.1, deadline - time.monotonic()))) is not None:

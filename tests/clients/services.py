@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -112,17 +113,18 @@ class Ringway:
         )
         assert count == 1, "httpbin.toml has one connection"
         (folder / "catalog.toml").write_text(pointed)
+        shutil.copy(HERE / "governed.toml", folder / "governed.toml")
         self._write_settings(extra_settings or {})
         self.process = None
         self.start()
-        self.keys = {name: self._new_key(name) for name in ("assistant", "strict")}
+        self.keys = {name: self._new_key(name) for name in ("assistant", "strict", "governed")}
 
     def _write_settings(self, extra):
         sections = {
             "listen": {"runtime": f"127.0.0.1:{self.port}"},
             "runtime": {
                 "data_directory": str(self.data),
-                "catalog": [str(self.folder / "catalog.toml")],
+                "catalog": [str(self.folder / name) for name in ("catalog.toml", "governed.toml")],
                 "pin": False,
                 "cores": 2,
             },
@@ -180,11 +182,28 @@ class Ringway:
 
     def notify(self):
         """Has every standing stream told that its tool list changed."""
+        self._admin("/notify")
+
+    def publish(self, is_published):
+        """Shows or hides a tool of the governed client application."""
+        what = "publish" if is_published else "unpublish"
+        self._admin(f"/catalog/tools/demo/records/list%20slides/{what}")
+
+    def set_prompt(self, prompt):
+        """Gives the governed client application another prompt."""
+        catalog = (HERE / "governed.toml").read_text()
+        changed, count = re.subn(r'^prompt = ".*"$', f'prompt = "{prompt}"', catalog, flags=re.M)
+        assert count == 1, "governed.toml has one assignment with a prompt"
+        (self.folder / "changed.toml").write_text(changed)
+        self.command("apply", str(self.folder / "changed.toml"))
+
+    def _admin(self, target):
         with socket.socket(socket.AF_UNIX) as admin:
             admin.settimeout(10)
             admin.connect(str(self.data / "admin.sock"))
             admin.sendall(
-                b"POST /notify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
+                "Connection: close\r\n\r\n".encode()
             )
             answer = b""
             while piece := admin.recv(4096):
@@ -193,7 +212,7 @@ class Ringway:
                     break
         status = answer.split(b" ", 2)[1] if answer.count(b" ") >= 2 else answer
         if not status.startswith(b"2"):
-            raise StartError(f"POST /notify was answered {answer[:200]!r}")
+            raise StartError(f"POST {target} was answered {answer[:200]!r}")
 
     def kill_and_restart(self):
         time.sleep(FLUSHED_SECONDS)

@@ -79,6 +79,9 @@ fn the_rest_is_a_resource_of_its_caller_and_no_other() {
         assert_eq!(other.called("list", json!({ "next": first }))["isError"], true);
     }
     assert_eq!(client.called("other", json!({ "next": first }))["isError"], true);
+    // What is no handle at all is told the same as one that is not kept.
+    let told = client.called("list", json!({ "next": "é" }));
+    assert!(told["content"][0]["text"].as_str().unwrap().contains("not kept any more"), "{told}");
     let gone = read(&client, "AAAAAAAAAAAAAAAAAAAAAA.0");
     assert_eq!(gone["error"]["code"], -32002);
 }
@@ -113,4 +116,47 @@ fn what_has_no_room_any_more_is_said_to_be_gone() {
     }
     let told = client.called("list", json!({ "next": first }));
     assert!(told["content"][0]["text"].as_str().unwrap().contains("not kept any more"));
+}
+
+#[test]
+fn the_argument_for_the_rest_is_in_the_schema_and_others_beside_it_do_not_matter() {
+    let service = service();
+    let needing = (
+        "needing",
+        "GET",
+        "/list",
+        r#"budget = { rows = 3 }
+fields = [{ source_field_name = "q", location = "query", type = "integer", required = true }]"#,
+    );
+    let own = (
+        "own",
+        "GET",
+        "/list",
+        r#"budget = { rows = 3 }
+fields = [{ source_field_name = "next", location = "query", type = "integer" }]"#,
+    );
+    let whole = ("whole", "GET", "/list", "");
+    let server = Setup::new().api(&service.base(), &[needing, own, whole]).start();
+    let client = Client::keyless(&server, "demo/public").in_session(NEWEST);
+    let listed = client.reply(&rpc(1, "tools/list", json!({})))["result"]["tools"].clone();
+    let next = |name: &str| {
+        let tools = listed.as_array().unwrap();
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        tool["inputSchema"]["properties"]["next"]["type"].clone()
+    };
+    assert_eq!((next("needing"), next("whole")), ("string".into(), Value::Null));
+    assert_eq!(next("own"), "integer", "a field of that name keeps it");
+    let first = client.called("needing", json!({ "q": 1, "next": null }));
+    assert_eq!(service.asked().target, "/list?q=1");
+    let rest = handle(&first).unwrap();
+    for arguments in [json!({ "next": rest }), json!({ "q": 1, "next": rest })] {
+        let part = client.called("needing", arguments);
+        assert_eq!(part["structuredContent"]["continues"][0]["rows"], json!([3, 4, 5]), "{part}");
+    }
+    assert!(service.is_quiet());
+    client.called("needing", json!({ "q": 2, "next": "" }));
+    assert_eq!(service.asked().target, "/list?q=2");
+    client.called("own", json!({ "next": 7 }));
+    assert_eq!(service.asked().target, "/list?next=7");
+    assert_eq!(client.called("whole", json!({ "next": rest }))["isError"], true);
 }

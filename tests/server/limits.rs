@@ -126,3 +126,195 @@ fn who_comes_back_to_its_stream_takes_its_own_place() {
         assert!(next.message().is_some());
     }
 }
+
+/// Plain HTTP with a key, as `demo/limited`.
+fn with_key(server: &Ringway) -> Client {
+    Client::new(server, "demo/limited")
+}
+
+#[test]
+fn callers_have_limits_of_their_own_beside_those_they_share() {
+    let service = Service::echo();
+    let limits = "caller_limits = { requests = { count = 2, seconds = 3600 } }\n\
+                  limits = { requests = { count = 5, seconds = 3600 } }";
+    let server = server(&service, limits);
+    let [one, other, third] = [(); 3].map(|()| with_key(&server));
+    for client in [&one, &other] {
+        client.post(&list()).expect(200);
+        // Plain HTTP and the protocol draw from the same.
+        let request = Request::new("GET", "/runtime/demo/limited/tools");
+        let key = format!("Bearer {}", client.key.as_deref().unwrap());
+        client.send(&request.header("Authorization", &key)).expect(200);
+        refused(client.post(&list()), "rate_limited");
+    }
+    // What was refused used up nothing: one is left of what all share.
+    third.post(&list()).expect(200);
+    refused(third.post(&list()), "rate_limited");
+    let levels = server.command(&["explain", "--client", "demo/limited", "--tool", "look"]);
+    let text = levels.succeeded().stdout;
+    for part in ["requests of the caller: 2 in 3600 s", "requests of the client application: 5 in"]
+    {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+}
+
+#[test]
+fn a_tenants_limit_is_one_for_all_its_client_applications_and_no_other_tenants() {
+    let service = Service::echo();
+    let server = server(&service, "");
+    server.apply(
+        "[[tenant]]\nid = \"demo\"\nlimits = { requests = { count = 3, seconds = 3600 } }\n",
+    );
+    let (limited, public) = (client(&server), Client::keyless(&server, "demo/public"));
+    limited.post(&list()).expect(200);
+    public.post(&list()).expect(200);
+    limited.post(&list()).expect(200);
+    refused(limited.post(&list()), "rate_limited");
+    refused(public.post(&list()), "rate_limited");
+    Client::new(&server, "other/assistant").post(&list()).expect(200);
+    // Taken away, there is none any more.
+    server.apply("[[tenant]]\nid = \"demo\"\n");
+    public.post(&list()).expect(200);
+}
+
+#[test]
+fn calls_count_by_their_weight_and_those_that_change_something_in_a_class_of_their_own() {
+    let service = Service::echo();
+    let server = server(
+        &service,
+        "limits = { tool_calls = { count = 10, seconds = 3600 }, mutations = { count = 2, seconds = 3600 } }",
+    );
+    let tool = |name: &str, method: &str, more: &str| {
+        format!(
+            "[[tool]]\ntenant = \"demo\"\ntoolset = \"api\"\nname = \"{name}\"\n\
+             description = \"A tool.\"\nmethod = \"{method}\"\npath = \"/{name}\"\n{more}\n"
+        )
+    };
+    server.apply(&(tool("heavy", "GET", "weight = 4") + &tool("save", "POST", "")));
+    let client = client(&server);
+    client.called("save", json!({}));
+    client.called("save", json!({}));
+    refused(client.post(&call(1, "save", json!({}))), "quota_exceeded");
+    // Reading goes on: 8 of 10 are left, which is two heavy ones and nothing.
+    client.called("heavy", json!({}));
+    client.called("heavy", json!({}));
+    refused(client.post(&call(1, "look", json!({}))), "quota_exceeded");
+}
+
+#[test]
+fn what_is_light_has_a_limit_of_its_own() {
+    let service = Service::echo();
+    let server = server(&service, "limits = { light = { count = 3, seconds = 3600 } }");
+    let client = client(&server).in_session(NEWEST);
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    client.post(&initialized).expect(202);
+    client.post(&ping()).expect(200);
+    refused(client.post(&ping()), "rate_limited");
+    client.post(&initialized).expect(429);
+    // What is not light is not concerned.
+    for _ in 0..5 {
+        client.post(&list()).expect(200);
+    }
+    client.called("look", json!({}));
+}
+
+#[test]
+fn what_is_refused_is_on_record_with_its_reason_and_counted_once() {
+    let service = Service::echo();
+    let server = server(&service, "limits = { tool_calls = { count = 1, seconds = 3600 } }");
+    let client = client(&server);
+    client.called("look", json!({}));
+    refused(client.post(&call(1, "look", json!({}))), "quota_exceeded");
+    facade(&client, "look").expect(429);
+    eventually("three calls are recorded", || server.records().len() == 3);
+    let told: Vec<_> = server
+        .records()
+        .iter()
+        .map(|record| {
+            (record["call_type"].clone(), record["decision"].clone(), record["reason"].clone())
+        })
+        .collect();
+    // Each core writes for itself: the order is not said.
+    let count = |kind: &str, reason: &str| {
+        told.iter().filter(|(call_type, _, code)| *call_type == kind && *code == reason).count()
+    };
+    assert_eq!(count("tool_execution", "allowed"), 1, "{told:?}");
+    assert_eq!(count("tool_execution", "quota_exceeded"), 1, "{told:?}");
+    assert_eq!(count("rest_invocation", "quota_exceeded"), 1, "{told:?}");
+}
+
+#[test]
+fn the_streams_of_both_transports_count_together() {
+    let service = Service::echo();
+    let server = server(&service, "caller_limits = { listening_streams = 2 }");
+    let one = with_key(&server);
+    let legacy = Client { path: one.path.replace("/mcp", "/sse"), ..one.clone() };
+    let mut first = one.standing();
+    first.next();
+    let mut second = legacy.stream(None).ok().unwrap();
+    second.next();
+    refused(legacy.stream(None).err().unwrap(), "too_many_streams");
+    refused(one.stream(None).err().unwrap(), "too_many_streams");
+    // Another caller has streams of its own.
+    with_key(&server).standing().next();
+    drop(second);
+    eventually("the place is free", || legacy.stream(None).is_ok());
+}
+
+#[test]
+fn a_limit_is_exact_however_many_ask_at_once_on_all_cores() {
+    const ALLOWED: usize = 200;
+    let service = Service::echo();
+    let limits = format!("limits = {{ requests = {{ count = {ALLOWED}, seconds = 86400 }} }}");
+    let server = server(&service, &limits);
+    let client = client(&server);
+    let asking: Vec<_> = (0..16)
+        .map(|_| {
+            let client = client.clone();
+            std::thread::spawn(move || {
+                let mut wire = client.connect();
+                let request = client.message(&list());
+                (0..25).filter(|_| wire.ask(&request).status == 200).count()
+            })
+        })
+        .collect();
+    let allowed: usize = asking.into_iter().map(|thread| thread.join().unwrap()).sum();
+    assert_eq!(allowed, ALLOWED);
+}
+
+#[test]
+fn an_operator_is_told_what_is_used_up() {
+    let service = Service::echo();
+    let server = server(&service, "caller_limits = { tool_calls = { count = 1, seconds = 3600 } }");
+    let client = with_key(&server);
+    let key = client.key.clone().unwrap();
+    let id = key.split('_').nth(1).unwrap();
+    let explained = || {
+        let words = ["explain", "--client", "demo/limited", "--tool", "look", "--key", id];
+        server.command(&words).succeeded().stdout
+    };
+    assert!(explained().contains("ALLOWED"), "{}", explained());
+    client.called("look", json!({}));
+    refused(client.post(&call(1, "look", json!({}))), "quota_exceeded");
+    let told = explained();
+    assert!(told.contains("LIMITED") && told.contains("0 left"), "{told}");
+}
+
+#[test]
+fn the_old_transport_is_limited_like_the_new_one() {
+    let service = Service::echo();
+    let server = server(&service, "limits = { requests = { count = 2, seconds = 3600 } }");
+    let client = client(&server);
+    let legacy = Client { path: client.path.replace("/mcp", "/sse"), ..client.clone() };
+    let mut stream = legacy.stream(None).ok().unwrap();
+    let endpoint = stream.next().unwrap().data.unwrap();
+    let posts = Client { path: format!("/runtime/demo/limited/{endpoint}"), ..client.clone() };
+    posts.post(&crate::harness::initialize("2024-11-05")).expect(202);
+    assert!(stream.message().unwrap()["result"].is_object());
+    posts.post(&list()).expect(202);
+    assert!(stream.message().unwrap()["result"].is_object());
+    client.post(&list()).expect(200);
+    refused(posts.post(&list()), "rate_limited");
+    posts.post(&ping()).expect(202);
+    assert!(stream.message().unwrap()["result"].is_object());
+}

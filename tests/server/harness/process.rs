@@ -380,6 +380,21 @@ impl Ringway {
         created["key"].as_str().unwrap().to_owned()
     }
 
+    /// Makes these entities, as TOML, part of the catalog.
+    pub(crate) fn apply(&self, text: &str) {
+        let file = self.write("applied.toml", text);
+        self.command(&["apply", &file]).succeeded();
+    }
+
+    /// All records of the audit log, in the order of one core, without those of the log about itself.
+    pub(crate) fn records(&self) -> Vec<Value> {
+        let text = self.command(&["audit", "export"]).succeeded().stdout;
+        text.lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .filter(|line| line.get("call_type").is_some())
+            .collect()
+    }
+
     /// Has every standing stream told that its tool list changed.
     pub(crate) fn notify(&self) {
         self.admin("POST", "/notify", None).expect(200);
