@@ -3,11 +3,13 @@
 //! The only part of this room that touches the file system; it runs at start and in commands, never
 //! on a core.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::OFlags;
 
 use super::entities::ENTITIES_MAX;
 use super::formats::Format;
@@ -96,8 +98,9 @@ fn files_of(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    // A pipe or a device would be read for ever.
+    // Opening a pipe waits for somebody to write to it, and a device would be read for ever.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a file"));
     }

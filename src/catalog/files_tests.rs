@@ -1,5 +1,5 @@
 use std::fmt::Write;
-use std::fs;
+use std::fs::{self, File};
 
 use proptest::prelude::*;
 
@@ -264,6 +264,16 @@ fn large_files_and_things_that_are_no_files_are_refused() {
     let (_, problems) = read(&[large, PathBuf::from("/dev/zero")]);
     assert!(problems[0].message.contains("larger than"), "{problems:?}");
     assert!(problems[1].message.contains("not a file"), "{problems:?}");
+}
+
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe.toml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let (_, problems) = read(&[pipe]);
+    assert!(problems[0].message.contains("not a file"), "{problems:?}");
 }
 
 #[test]
