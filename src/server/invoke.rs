@@ -244,7 +244,7 @@ fn intend<'a>(
                 (Intent::Request(plan, arguments), side_effect)
             }
             Err(invalid) => {
-                trail.keep_arguments(arguments);
+                trail.keep_invalid_arguments(arguments);
                 (Intent::Invalid(invalid), tool.side_effect)
             }
         },

@@ -124,7 +124,7 @@ impl Trail {
         method: &'static str,
     ) -> Result<Self, Refusal> {
         let reservation = origin.core.audit.reserve().map_err(|refused| {
-            tracing::warn!("a request is refused: {refused}");
+            origin.core.log_unrecorded(refused);
             Refusal::AuditUnavailable
         })?;
         Ok(Self {
@@ -186,6 +186,13 @@ impl Trail {
     pub(crate) fn keep_arguments(&mut self, arguments: Option<Raw<'_>>) {
         let Some(tool) = self.tool.as_ref().filter(|tool| tool.log_payloads) else { return };
         let kept = arguments.map(|arguments| redact::json(arguments, &tool.redact));
+        self.payloads.get_or_insert_default().arguments = kept;
+    }
+
+    /// Keeps arguments that the tool does not take, where it asks for it.
+    pub(crate) fn keep_invalid_arguments(&mut self, arguments: Option<Raw<'_>>) {
+        let Some(tool) = self.tool.as_ref().filter(|tool| tool.log_payloads) else { return };
+        let kept = arguments.map(|arguments| redact::invalid(arguments, &tool.redact));
         self.payloads.get_or_insert_default().arguments = kept;
     }
 

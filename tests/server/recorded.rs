@@ -242,4 +242,25 @@ fn a_strict_log_that_cannot_be_written_lets_nothing_be_done_unrecorded() {
     client.post(&ping()).expect(200);
     let plain = Request::new("POST", "/runtime/demo/public/tools/look").json(&json!({}));
     assert_eq!(client.send(&plain).expect(503).json()["status"], "audit_unavailable");
+    // Who asks for readiness is told, and the log is not filled with it.
+    let readiness = client.send(&Request::new("GET", "/readyz")).expect(503);
+    assert!(readiness.text().contains("calls cannot be recorded"), "{readiness:?}");
+    assert!(server.log_text().matches("requests are refused").count() <= 1);
+}
+
+#[test]
+fn of_arguments_a_tool_does_not_take_nothing_is_kept_that_may_have_to_be_redacted() {
+    let service = Service::echo();
+    let server = Setup::new().set("runtime.cores", 1).api(&service.base(), &[PAY]).start();
+    let client = Client::keyless(&server, "demo/public");
+    for arguments in [
+        json!({ "sum": 1, "card.number": "4111" }),
+        json!({ "sum": 1, "Card": { "number": "4111" } }),
+        json!({ "sum": 1, "card": { "number ": "4111" } }),
+    ] {
+        client.post(&call(1, "pay", arguments));
+    }
+    let records = so_many(&server, 3);
+    assert!(!format!("{records:?}").contains("4111"), "{records:#?}");
+    assert!(records[0]["arguments"].as_str().unwrap().contains("not kept"), "{records:#?}");
 }
