@@ -38,6 +38,7 @@ pub fn read(paths: &[PathBuf]) -> (Entities, Vec<Problem>) {
             reading.file(path);
         }
     }
+    reading.duplicates();
     (reading.entities, reading.problems)
 }
 
@@ -132,6 +133,13 @@ impl Reading {
                 self.problems.push(Problem::new(origin, "and more, which are not shown"));
             }
             _ => self.problems.push(Problem::new(origin, message)),
+        }
+    }
+
+    /// What is laid over something else later no longer knows that it was there twice.
+    fn duplicates(&mut self) {
+        for problem in super::check::duplicates(&self.entities) {
+            self.report(&problem.origin, problem.message);
         }
     }
 

@@ -267,6 +267,20 @@ fn large_files_and_things_that_are_no_files_are_refused() {
 }
 
 #[test]
+fn what_is_there_twice_is_told_with_both_places() {
+    let directory = tempfile::tempdir().unwrap();
+    let (one, other) = (directory.path().join("a.toml"), directory.path().join("b.json"));
+    fs::write(&one, "[[tenant]]\nid = 'acme'\n[[tenant]]\nid = 'acme'\ntitle = 'x'\n").unwrap();
+    fs::write(&other, r#"{"tenant": [{"id": "acme"}]}"#).unwrap();
+    let (_, problems) = read(&[directory.path().to_owned()]);
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let first = format!("duplicate tenant acme: it is at {}:1 already", one.display());
+    let expected =
+        [format!("{}:3: {first}", one.display()), format!("{}:1: {first}", other.display())];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn a_pipe_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe.toml");
