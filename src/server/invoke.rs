@@ -11,7 +11,11 @@
 
 use std::sync::Arc;
 
-use super::{remainder, running::Registration, trail::Trail};
+use super::{
+    remainder,
+    running::Registration,
+    trail::{self, Trail},
+};
 use crate::{
     audit::{CallType, Outcome},
     catalog::{
@@ -25,7 +29,7 @@ use crate::{
         SCHEMA_DISCOVERY,
     },
     mcp::{self, MetaToolCall, Supplement, ToolOutcome},
-    rt::{self, Either},
+    rt::{self, Either, WorkError},
     telemetry::{MethodLabel, OutcomeLabel, TraceParent},
 };
 
@@ -111,6 +115,8 @@ pub(crate) struct ToolCall {
 }
 
 enum Work {
+    /// To judge arguments that are too large for a core, and then to call the API.
+    Judge { tool: Arc<ViewTool>, arguments: Arc<OwnedRaw> },
     /// A call of an HTTP API.
     Rest { tool: Arc<ViewTool>, request: OutgoingRequest },
     /// One of the appliance's own tools that takes a worker.
@@ -194,13 +200,17 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         }
     };
     let arguments = stripped.as_ref().map_or(request.arguments, |stripped| Some(stripped.as_raw()));
+    let trace = request.trace.and_then(TraceParent::parse);
+    if let Some(arguments) = arguments.filter(|arguments| is_for_a_worker(&tool, *arguments)) {
+        let work = Work::Judge { tool, arguments: Arc::new(arguments.to_owned()) };
+        return Begun::Running(ToolCall { trail, supplement, work, trace });
+    }
     let (intent, side_effect) = intend(&mut trail, &tool, arguments);
-    trail.side_effect = Some(side_effect);
-    if let Err(ending) = allow(&mut trail, &tool, &intent, side_effect) {
+    let is_valid = !matches!(intent, Intent::Invalid(_));
+    if let Err(ending) = allow(&mut trail, &tool, is_valid, side_effect) {
         return Begun::Ended(Ended::plainly(ending, trail));
     }
     let mut is_part = false;
-    let trace = request.trace.and_then(TraceParent::parse);
     let outcome = match intent {
         Intent::Request(plan, arguments) => {
             let request = plan.build(&arguments);
@@ -224,6 +234,43 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     Begun::Ended(Ended { ending: Ending::Ran(outcome), supplement, is_part, trail })
 }
 
+/// Arguments up to this size are judged on the core: a schema may have hundreds of alternatives for
+/// each of a million items.
+const JUDGED_INLINE_BYTES_MAX: usize = 32 * 1024;
+
+fn is_for_a_worker(tool: &ViewTool, arguments: Raw<'_>) -> bool {
+    matches!(tool.kind, ToolKind::Rest { .. }) && arguments.text().len() > JUDGED_INLINE_BYTES_MAX
+}
+
+/// Arguments that were judged, and what is kept of them.
+struct Judged {
+    kept: Option<Vec<u8>>,
+    repairs: u32,
+    side_effect: SideEffect,
+    /// What is sent, or what is wrong with them.
+    request: Result<OutgoingRequest, String>,
+}
+
+/// Judges arguments as [`intend`] does, away from the core.
+fn judge(tool: &ViewTool, arguments: &OwnedRaw) -> Option<Judged> {
+    let ToolKind::Rest { request: plan, .. } = &tool.kind else { return None };
+    let arguments = arguments.as_raw();
+    Some(match plan.validate(Some(arguments)) {
+        Ok(arguments) => Judged {
+            kept: arguments.raw().and_then(|raw| trail::kept_arguments(tool, raw)),
+            repairs: arguments.repairs().count,
+            side_effect: tool.side_effect_of(&arguments),
+            request: Ok(plan.build(&arguments)),
+        },
+        Err(invalid) => Judged {
+            kept: trail::kept_invalid_arguments(tool, arguments),
+            repairs: 0,
+            side_effect: tool.side_effect,
+            request: Err(invalid.to_string()),
+        },
+    })
+}
+
 /// Judges the arguments. What a call does to the world may depend on them.
 fn intend<'a>(
     trail: &mut Trail,
@@ -238,13 +285,13 @@ fn intend<'a>(
         ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
         ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
             Ok(arguments) => {
-                trail.keep_arguments(arguments.raw());
+                trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
                 trail.repairs = arguments.repairs().count;
                 let side_effect = tool.side_effect_of(&arguments);
                 (Intent::Request(plan, arguments), side_effect)
             }
             Err(invalid) => {
-                trail.keep_invalid_arguments(arguments);
+                trail.keep_arguments(|| trail::kept_invalid_arguments(tool, arguments?));
                 (Intent::Invalid(invalid), tool.side_effect)
             }
         },
@@ -255,16 +302,17 @@ fn intend<'a>(
 fn allow(
     trail: &mut Trail,
     tool: &ViewTool,
-    intent: &Intent<'_>,
+    is_valid: bool,
     side_effect: SideEffect,
 ) -> Result<(), Ending> {
+    trail.side_effect = Some(side_effect);
     let decision = governance::decide(&tool.permission, trail.trust, side_effect, trail.at_ms);
     trail.observed = decision.observed.map(Reason::observed_str);
     if !decision.is_allowed {
         trail.denied(decision.code());
         return Err(Ending::Refused(Refused::Denied(Box::new(decision))));
     }
-    if matches!(intent, Intent::Invalid(_)) {
+    if !is_valid {
         return Ok(());
     }
     let now_ns = trail.core.shared.ns_at(trail.started);
@@ -350,7 +398,12 @@ impl ToolCall {
     }
 
     async fn perform(&mut self) -> Ending {
+        if let Err(ending) = self.judge().await {
+            return ending;
+        }
         match &self.work {
+            // Was judged.
+            Work::Judge { .. } => Ending::Cancelled,
             Work::Rest { tool, request } => {
                 let environment = CallEnvironment {
                     execution_id: self.trail.execution_id,
@@ -385,16 +438,39 @@ impl ToolCall {
         }
     }
 
+    /// Judges arguments that still have to be; from then on the call is one like any other.
+    async fn judge(&mut self) -> Result<(), Ending> {
+        let Work::Judge { tool, arguments } = &self.work else { return Ok(()) };
+        let (tool, arguments) = (Arc::clone(tool), Arc::clone(arguments));
+        let judged = {
+            let tool = Arc::clone(&tool);
+            self.trail.core.shared.workers.run(move || judge(&tool, &arguments)).await
+        };
+        let judged = judged.map_err(|error| Ending::Ran(busy(error)))?;
+        let Some(Judged { kept, repairs, side_effect, request }) = judged else {
+            return Err(Ending::Refused(Refused::Unknown));
+        };
+        self.trail.keep_arguments(|| kept);
+        self.trail.repairs = repairs;
+        allow(&mut self.trail, &tool, request.is_ok(), side_effect)?;
+        let request =
+            request.map_err(|text| Ending::Ran(ToolOutcome::InvalidArguments { text }))?;
+        self.work = Work::Rest { tool, request };
+        Ok(())
+    }
+
     async fn on_a_worker(
         &self,
         work: impl FnOnce(&View) -> ToolOutcome + Send + 'static,
     ) -> ToolOutcome {
         let view = self.trail.view.clone();
         let ran = self.trail.core.shared.workers.run(move || work(&view)).await;
-        ran.unwrap_or_else(|error| ToolOutcome::Failure {
-            text: format!("The server is busy ({error}). Try again shortly."),
-        })
+        ran.unwrap_or_else(busy)
     }
+}
+
+fn busy(error: WorkError) -> ToolOutcome {
+    ToolOutcome::Failure { text: format!("The server is busy ({error}). Try again shortly.") }
 }
 
 impl Ended {

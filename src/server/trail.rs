@@ -182,18 +182,11 @@ impl Trail {
         self.revision = Some(session.revision());
     }
 
-    /// Keeps the arguments of a call whose tool asks for it.
-    pub(crate) fn keep_arguments(&mut self, arguments: Option<Raw<'_>>) {
-        let Some(tool) = self.tool.as_ref().filter(|tool| tool.log_payloads) else { return };
-        let kept = arguments.map(|arguments| redact::json(arguments, &tool.redact));
-        self.payloads.get_or_insert_default().arguments = kept;
-    }
-
-    /// Keeps arguments that the tool does not take, where it asks for it.
-    pub(crate) fn keep_invalid_arguments(&mut self, arguments: Option<Raw<'_>>) {
-        let Some(tool) = self.tool.as_ref().filter(|tool| tool.log_payloads) else { return };
-        let kept = arguments.map(|arguments| redact::invalid(arguments, &tool.redact));
-        self.payloads.get_or_insert_default().arguments = kept;
+    /// Keeps what is to be kept of the arguments of a call.
+    pub(crate) fn keep_arguments(&mut self, kept: impl FnOnce() -> Option<Vec<u8>>) {
+        if let Some(kept) = kept() {
+            self.payloads.get_or_insert_default().arguments = Some(kept);
+        }
     }
 
     /// Keeps the result of a call whose tool asks for it.
@@ -326,6 +319,16 @@ pub(crate) fn session_ended(
         )
     };
     let _ = core.audit.append(&record);
+}
+
+/// What is kept of arguments, where their tool asks for it.
+pub(crate) fn kept_arguments(tool: &ViewTool, arguments: Raw<'_>) -> Option<Vec<u8>> {
+    tool.log_payloads.then(|| redact::json(arguments, &tool.redact))
+}
+
+/// The same of arguments that the tool does not take.
+pub(crate) fn kept_invalid_arguments(tool: &ViewTool, arguments: Raw<'_>) -> Option<Vec<u8>> {
+    tool.log_payloads.then(|| redact::invalid(arguments, &tool.redact))
 }
 
 /// How a session ended.

@@ -264,3 +264,28 @@ fn of_arguments_a_tool_does_not_take_nothing_is_kept_that_may_have_to_be_redacte
     assert!(!format!("{records:?}").contains("4111"), "{records:#?}");
     assert!(records[0]["arguments"].as_str().unwrap().contains("not kept"), "{records:#?}");
 }
+
+#[test]
+fn large_arguments_are_judged_and_recorded_as_small_ones_are() {
+    let service = Service::echo();
+    let server = Setup::new().set("runtime.cores", 1).api(&service.base(), &[PAY]).start();
+    let client = Client::keyless(&server, "demo/public");
+    let holder = "A".repeat(100_000);
+    let card = json!({ "number": "4111", "holder": holder });
+    assert_eq!(client.called("pay", json!({ "sum": "12", "card": card }))["isError"], false);
+    let wrong = json!({ "sum": "many", "card": card });
+    let told = client.post(&call(1, "pay", wrong.clone())).json();
+    assert!(told.to_string().contains("sum: expected integer"), "{told}");
+    let plain = Request::new("POST", "/runtime/demo/public/tools/pay").json(&wrong);
+    assert_eq!(client.send(&plain).expect(400).json()["status"], "invalid_arguments");
+    let records = so_many(&server, 3);
+    assert!(!format!("{records:?}").contains("4111"), "what was redacted is kept");
+    let kept = records[0]["arguments_cut"]["text"].as_str().unwrap();
+    assert!(kept.contains("AAAA"));
+    assert_eq!((&records[0]["repairs"], &records[0]["outcome"]), (&1.into(), &"ok".into()));
+    for record in &records[1..] {
+        assert_eq!(record["outcome"], "tool_error");
+        assert!(record["arguments"].as_str().unwrap().contains("not kept"), "{record}");
+        assert!(record.get("downstream_status").is_none());
+    }
+}
