@@ -418,12 +418,14 @@ impl ToolCall {
                     Ok(outcome) => outcome,
                     Err(error) => return Ending::Failed(error),
                 };
-                Ending::Ran(if tool.budget.is_unlimited() {
+                let outcome = if tool.budget.is_unlimited() {
                     outcome
                 } else {
                     remainder::within_budget(&mut self.trail, tool, outcome, &mut self.supplement)
                         .await
-                })
+                };
+                keep_large(&mut self.trail, tool, &outcome).await;
+                Ending::Ran(outcome)
             }
             Work::Worker(tool) => {
                 let (shared, tool) = (self.trail.core.shared.clone(), *tool);
@@ -466,6 +468,23 @@ impl ToolCall {
         let view = self.trail.view.clone();
         let ran = self.trail.core.shared.workers.run(move || work(&view)).await;
         ran.unwrap_or_else(busy)
+    }
+}
+
+/// Of larger results what is kept is made on a worker.
+const KEPT_INLINE_BYTES_MAX: usize = 128 * 1024;
+
+/// Keeps what is to be kept of a large result. Where the workers are busy it is kept with all
+/// others, when the call is settled.
+async fn keep_large(trail: &mut Trail, tool: &Arc<ViewTool>, outcome: &ToolOutcome) {
+    let ToolOutcome::Success { structured_json: Some(json), .. } = outcome else { return };
+    if !tool.log_payloads || json.len() <= KEPT_INLINE_BYTES_MAX {
+        return;
+    }
+    let (tool, json) = (Arc::clone(tool), json.clone());
+    let keep = move || trail::kept_json(&tool, &json);
+    if let Ok(kept) = trail.core.shared.workers.run(keep).await {
+        trail.keep_result_as(kept);
     }
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Client, NEWEST, Request, Ringway, Service, Setup, call, cancel, eventually, initialize, ping,
-    rpc,
+    Client, NEWEST, Plan, Request, Ringway, Service, Setup, call, cancel, eventually, initialize,
+    json_answer, ping, rpc,
 };
 
 const LOOK: (&str, &str, &str, &str) = ("look", "GET", "/look", "");
@@ -288,4 +288,28 @@ fn large_arguments_are_judged_and_recorded_as_small_ones_are() {
         assert!(record["arguments"].as_str().unwrap().contains("not kept"), "{record}");
         assert!(record.get("downstream_status").is_none());
     }
+}
+
+#[test]
+fn large_results_are_recorded_as_small_ones_are() {
+    let card = json!({ "number": "4111", "holder": "A" });
+    let body = json!({ "target": "x", "all": vec![card; 10_000] }).to_string();
+    let service = Service::start(move |_| Plan::Answer(json_answer(&body)));
+    let server = Setup::new()
+        .set("runtime.cores", 1)
+        .api(
+            &service.base(),
+            &[(
+                "all",
+                "GET",
+                "/all",
+                "log_payloads = true\nredact = ['all[*].number', 'target']\n",
+            )],
+        )
+        .start();
+    let client = Client::keyless(&server, "demo/public");
+    assert!(client.called("all", json!({})).to_string().contains("4111"));
+    let records = so_many(&server, 1);
+    let kept = records[0]["result_cut"]["text"].as_str().unwrap();
+    assert!(kept.contains("[redacted]") && !kept.contains("4111"), "{kept}");
 }
