@@ -37,6 +37,13 @@ pub(super) fn references(entities: &Entities) -> Vec<Problem> {
     checking.problems
 }
 
+/// Every entity whose name another one has.
+pub(super) fn duplicates(entities: &Entities) -> Vec<Problem> {
+    let (mut places, mut problems) = (HashMap::new(), Vec::new());
+    for_each_list!(ref entities, list => enter(list, &mut places, &mut problems));
+    problems
+}
+
 fn enter<'a, T: Entity>(
     list: &'a [Entry<T>],
     places: &mut HashMap<EntityName, &'a Origin>,

@@ -3,11 +3,13 @@
 //! The only part of this room that touches the file system; it runs at start and in commands, never
 //! on a core.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::OFlags;
 
 use super::entities::ENTITIES_MAX;
 use super::formats::Format;
@@ -36,6 +38,7 @@ pub fn read(paths: &[PathBuf]) -> (Entities, Vec<Problem>) {
             reading.file(path);
         }
     }
+    reading.duplicates();
     (reading.entities, reading.problems)
 }
 
@@ -96,8 +99,9 @@ fn files_of(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    // A pipe or a device would be read for ever.
+    // Opening a pipe waits for somebody to write to it, and a device would be read for ever.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a file"));
     }
@@ -129,6 +133,13 @@ impl Reading {
                 self.problems.push(Problem::new(origin, "and more, which are not shown"));
             }
             _ => self.problems.push(Problem::new(origin, message)),
+        }
+    }
+
+    /// What is laid over something else later no longer knows that it was there twice.
+    fn duplicates(&mut self) {
+        for problem in super::check::duplicates(&self.entities) {
+            self.report(&problem.origin, problem.message);
         }
     }
 

@@ -1,5 +1,5 @@
 use std::fmt::Write;
-use std::fs;
+use std::fs::{self, File};
 
 use proptest::prelude::*;
 
@@ -264,6 +264,30 @@ fn large_files_and_things_that_are_no_files_are_refused() {
     let (_, problems) = read(&[large, PathBuf::from("/dev/zero")]);
     assert!(problems[0].message.contains("larger than"), "{problems:?}");
     assert!(problems[1].message.contains("not a file"), "{problems:?}");
+}
+
+#[test]
+fn what_is_there_twice_is_told_with_both_places() {
+    let directory = tempfile::tempdir().unwrap();
+    let (one, other) = (directory.path().join("a.toml"), directory.path().join("b.json"));
+    fs::write(&one, "[[tenant]]\nid = 'acme'\n[[tenant]]\nid = 'acme'\ntitle = 'x'\n").unwrap();
+    fs::write(&other, r#"{"tenant": [{"id": "acme"}]}"#).unwrap();
+    let (_, problems) = read(&[directory.path().to_owned()]);
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let first = format!("duplicate tenant acme: it is at {}:1 already", one.display());
+    let expected =
+        [format!("{}:3: {first}", one.display()), format!("{}:1: {first}", other.display())];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe.toml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let (_, problems) = read(&[pipe]);
+    assert!(problems[0].message.contains("not a file"), "{problems:?}");
 }
 
 #[test]

@@ -15,7 +15,8 @@ use super::{
     Tool, ToolMethod, ToolName, ToolsetId, faults,
 };
 use crate::mapping::{
-    self, Arguments, Dialect, Location, RequestPlan, ResponsePlan, ResultBudget, Unmapped,
+    self, Arguments, Dialect, FieldPath, Location, RequestPlan, ResponsePlan, ResultBudget,
+    Unmapped,
 };
 
 /// The argument that asks for the next part of a result that was cut.
@@ -70,7 +71,7 @@ pub struct CompiledTool {
     /// Whether arguments and results are kept in the audit.
     pub log_payloads: bool,
     /// Exposed fields, as paths, that are never kept in the audit.
-    pub redact: Box<[Box<str>]>,
+    pub redact: Box<[FieldPath]>,
     /// How often it may be called, by all callers of a client application together.
     pub limit: Option<Rate>,
     /// Units a call counts in limits.
@@ -224,7 +225,7 @@ impl CompiledTool {
             schema_version: schema_version(&schema_hash),
             budget: tool.budget,
             log_payloads: tool.log_payloads,
-            redact: tool.redact.iter().map(|path| path.as_str().into()).collect(),
+            redact: tool.redact.iter().map(|path| redacted(path)).collect(),
             limit: tool.limit,
             weight: tool.weight.unwrap_or(1),
             own_input,
@@ -322,6 +323,11 @@ fn check_headers(tool: &Tool, connection: &CompiledConnection, faults: &mut Vec<
 /// The value, or `None` with its fault noted.
 fn noted<T>(result: Result<T, String>, faults: &mut Vec<String>) -> Option<T> {
     result.map_err(|fault| faults.push(fault)).ok()
+}
+
+/// A path that is none was refused before; were it not, nothing at all would be kept.
+fn redacted(path: &str) -> FieldPath {
+    FieldPath::parse(path).unwrap_or(FieldPath::ROOT)
 }
 
 /// What is said, else what the worst of its calls does, else what HTTP says about the method:

@@ -36,6 +36,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     problems.extend(more);
     problems.extend(entities.check());
     problems.sort();
+    problems.dedup();
     if !problems.is_empty() {
         return Err(CommandError::problems(&problems));
     }

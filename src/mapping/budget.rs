@@ -10,8 +10,9 @@
 //! - Of the members of an object, the largest are cut: all smaller ones stay whole.
 //! - Numbers, literals and keys are never cut, so a part may be larger than
 //!   [`ResultBudget::bytes`] by one of them; so it may by the brackets and names around a value.
-//! - The work is linear in the bytes of the document for a part; memory is the document, eight bytes
-//!   for each array and object in it, and a few for each piece.
+//! - The work is linear in the bytes of the document for the first part, and in what is written and
+//!   in the number of pieces for those that follow; memory is the document, eight bytes for each
+//!   array and object in it, and a few for each piece.
 //!
 //! Documents are checked JSON, so recursion ends at [`DEPTH_MAX`](crate::json::DEPTH_MAX).
 

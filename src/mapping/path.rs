@@ -55,6 +55,9 @@ pub enum PathError {
 }
 
 impl FieldPath {
+    /// `$`: the whole document.
+    pub const ROOT: Self = Self(Vec::new());
+
     /// Reads a path.
     ///
     /// # Errors

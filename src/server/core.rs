@@ -22,7 +22,7 @@ use super::{
     write_behind::WriteBehind,
 };
 use crate::{
-    audit::Writer,
+    audit::{self, Writer},
     downstream::RestCaller,
     http::{self, BodyLength},
     identity::Caller,
@@ -58,6 +58,8 @@ pub(crate) struct Core {
     /// Messages other cores had no room for.
     put_off: RefCell<VecDeque<(usize, CoreMessage)>>,
     published: RefCell<Rc<Published>>,
+    /// When it was last logged that requests are refused because they could not be recorded.
+    unrecorded_logged_ms: Cell<u64>,
 }
 
 impl std::fmt::Debug for Core {
@@ -98,6 +100,7 @@ impl Core {
             call_over: Notify::new(),
             put_off: RefCell::default(),
             published: RefCell::new(Rc::new(shared.published())),
+            unrecorded_logged_ms: Cell::new(0),
             shared,
         })
     }
@@ -127,6 +130,17 @@ impl Core {
     /// The id under which the log knows a call.
     pub(crate) fn next_execution_id(&self) -> ExecutionId {
         self.execution_ids.borrow_mut().next(self.clock.now_ms())
+    }
+
+    /// Logs that a request is refused because it could not be recorded: seldom, because it is so of
+    /// all that follow.
+    pub(crate) fn log_unrecorded(&self, refused: audit::Refused) {
+        const PAUSE_MS: u64 = 10_000;
+        let now_ms = self.clock.now_ms();
+        if now_ms.saturating_sub(self.unrecorded_logged_ms.get()) >= PAUSE_MS {
+            self.unrecorded_logged_ms.set(now_ms);
+            tracing::warn!("requests are refused: {refused}");
+        }
     }
 
     // ---- calls

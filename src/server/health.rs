@@ -12,6 +12,7 @@ use super::{
     respond::{self, Echo},
 };
 use crate::{
+    audit,
     http::{Method, RequestView},
     store::StoreState,
 };
@@ -51,8 +52,22 @@ pub(crate) fn unready(core: &Core) -> Option<&'static str> {
     if shared.deaf.load(Ordering::Relaxed) {
         return Some("a listener failed");
     }
+    if cannot_record(core) {
+        return Some("calls cannot be recorded");
+    }
     let silent_ms = core.clock.now_ms().saturating_sub(shared.last_beat_ms.load(Ordering::Relaxed));
     (silent_ms > BEAT_MS_MAX).then_some("a core does not answer")
+}
+
+/// Whether calls are refused because the audit log does not take their records. That so many are
+/// under way that there is no room for one more passes by itself.
+fn cannot_record(core: &Core) -> bool {
+    let bytes_max = core.shared.settings.audit.buffer_bytes_max as u64;
+    match core.audit.reserve() {
+        Ok(_) => false,
+        Err(audit::Refused::NoRoom) => core.audit.waiting_bytes() >= bytes_max / 2,
+        Err(_) => true,
+    }
 }
 
 /// What this server is and where its endpoints are.

@@ -12,24 +12,20 @@
 use std::sync::Arc;
 
 use super::{
+    judge::{self, Intent, Judged},
     remainder::{self, Asked},
     running::Registration,
-    trail::Trail,
+    trail::{self, Trail},
 };
 use crate::{
     audit::{CallType, Outcome},
-    catalog::{
-        BuiltinTool, Deprecated, DiscoveryMode, MetaTool, SideEffect, ToolKind, View, ViewTool,
-    },
+    catalog::{BuiltinTool, Deprecated, DiscoveryMode, MetaTool, SideEffect, View, ViewTool},
     downstream::{self, Blame, CallEnvironment, CallError, Called},
-    governance::{self, Decision, Level, Limited, Reason},
+    governance::{Decision, Level, Limited, Reason},
     json::{OwnedRaw, Raw},
-    mapping::{
-        self, Arguments, Discovery, InvalidArguments, OutgoingRequest, RequestPlan,
-        SCHEMA_DISCOVERY,
-    },
+    mapping::{self, Discovery, OutgoingRequest, SCHEMA_DISCOVERY},
     mcp::{self, MetaToolCall, Supplement, ToolOutcome},
-    rt::{self, Either},
+    rt::{self, Either, WorkError},
     telemetry::{MethodLabel, OutcomeLabel, TraceParent},
 };
 
@@ -115,24 +111,14 @@ pub(crate) struct ToolCall {
 }
 
 enum Work {
+    /// To judge arguments that are too large for a core, and then to call the API.
+    Judge { tool: Arc<ViewTool>, arguments: Arc<OwnedRaw> },
     /// A call of an HTTP API.
     Rest { tool: Arc<ViewTool>, request: OutgoingRequest },
     /// One of the appliance's own tools that takes a worker.
     Worker(BuiltinTool),
     /// A search for tools, which may make an index first.
     Search { query: Box<str>, limit: usize },
-}
-
-/// What a call wants of its tool, its arguments judged.
-enum Intent<'a> {
-    /// A request to the API.
-    Request(&'a RequestPlan, Arguments<'a>),
-    /// One of the appliance's own tools.
-    Builtin(BuiltinTool),
-    /// The rest of an earlier result.
-    Part(&'a str),
-    /// Nothing that can be done.
-    Invalid(InvalidArguments),
 }
 
 /// Takes a call as far as it goes at once.
@@ -199,18 +185,25 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     };
     let arguments = stripped.as_ref().map_or(request.arguments, |stripped| Some(stripped.as_raw()));
     let asked = remainder::asked_for(&tool, arguments);
+    let arguments = match &asked {
+        Asked::NothingSaid(arguments) => Some(arguments.as_raw()),
+        Asked::Part(_) | Asked::Nothing => arguments,
+    };
+    let trace = request.trace.and_then(TraceParent::parse);
+    if let Some(arguments) = arguments.filter(|all| judge::is_for_a_worker(&tool, *all)) {
+        let work = Work::Judge { tool, arguments: Arc::new(arguments.to_owned()) };
+        return Begun::Running(ToolCall { trail, supplement, work, trace });
+    }
     let (intent, side_effect) = match &asked {
         // It is there already.
         Asked::Part(handle) => (Intent::Part(handle), SideEffect::Read),
-        Asked::NothingSaid(arguments) => intend(&mut trail, &tool, Some(arguments.as_raw())),
-        Asked::Nothing => intend(&mut trail, &tool, arguments),
+        Asked::NothingSaid(_) | Asked::Nothing => judge::intend(&mut trail, &tool, arguments),
     };
-    trail.side_effect = Some(side_effect);
-    if let Err(ending) = allow(&mut trail, &tool, &intent, side_effect) {
+    let is_valid = !matches!(intent, Intent::Invalid(_));
+    if let Err(ending) = judge::allow(&mut trail, &tool, is_valid, side_effect) {
         return Begun::Ended(Ended::plainly(ending, trail));
     }
     let mut is_part = false;
-    let trace = request.trace.and_then(TraceParent::parse);
     let outcome = match intent {
         Intent::Request(plan, arguments) => {
             let request = plan.build(&arguments);
@@ -232,52 +225,6 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         Intent::Invalid(invalid) => ToolOutcome::InvalidArguments { text: invalid.to_string() },
     };
     Begun::Ended(Ended { ending: Ending::Ran(outcome), supplement, is_part, trail })
-}
-
-/// Judges the arguments. What a call does to the world may depend on them.
-fn intend<'a>(
-    trail: &mut Trail,
-    tool: &'a ViewTool,
-    arguments: Option<Raw<'a>>,
-) -> (Intent<'a>, SideEffect) {
-    match &tool.kind {
-        ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
-        ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
-            Ok(arguments) => {
-                trail.keep_arguments(arguments.raw());
-                trail.repairs = arguments.repairs().count;
-                let side_effect = tool.side_effect_of(&arguments);
-                (Intent::Request(plan, arguments), side_effect)
-            }
-            Err(invalid) => {
-                trail.keep_arguments(arguments);
-                (Intent::Invalid(invalid), tool.side_effect)
-            }
-        },
-    }
-}
-
-/// Policy, then limits. What is not run for its own faults costs nothing but its message.
-fn allow(
-    trail: &mut Trail,
-    tool: &ViewTool,
-    intent: &Intent<'_>,
-    side_effect: SideEffect,
-) -> Result<(), Ending> {
-    let decision = governance::decide(&tool.permission, trail.trust, side_effect, trail.at_ms);
-    trail.observed = decision.observed.map(Reason::observed_str);
-    if !decision.is_allowed {
-        trail.denied(decision.code());
-        return Err(Ending::Refused(Refused::Denied(Box::new(decision))));
-    }
-    if matches!(intent, Intent::Invalid(_)) {
-        return Ok(());
-    }
-    let now_ns = trail.core.shared.ns_at(trail.started);
-    trail.limits.take_call(tool, side_effect, now_ns).map_err(|limited| {
-        trail.denied(limited.reason().as_str());
-        Ending::Limited(limited)
-    })
 }
 
 /// Most of a name nobody has that is worth keeping.
@@ -356,7 +303,12 @@ impl ToolCall {
     }
 
     async fn perform(&mut self) -> Ending {
+        if let Err(ending) = self.judge().await {
+            return ending;
+        }
         match &self.work {
+            // Was judged.
+            Work::Judge { .. } => Ending::Cancelled,
             Work::Rest { tool, request } => {
                 let environment = CallEnvironment {
                     execution_id: self.trail.execution_id,
@@ -371,12 +323,14 @@ impl ToolCall {
                     Ok(outcome) => outcome,
                     Err(error) => return Ending::Failed(error),
                 };
-                Ending::Ran(if tool.budget.is_unlimited() {
+                let outcome = if tool.budget.is_unlimited() {
                     outcome
                 } else {
                     remainder::within_budget(&mut self.trail, tool, outcome, &mut self.supplement)
                         .await
-                })
+                };
+                keep_large(&mut self.trail, tool, &outcome).await;
+                Ending::Ran(outcome)
             }
             Work::Worker(tool) => {
                 let (shared, tool) = (self.trail.core.shared.clone(), *tool);
@@ -391,16 +345,56 @@ impl ToolCall {
         }
     }
 
+    /// Judges arguments that still have to be; from then on the call is one like any other.
+    async fn judge(&mut self) -> Result<(), Ending> {
+        let Work::Judge { tool, arguments } = &self.work else { return Ok(()) };
+        let (tool, arguments) = (Arc::clone(tool), Arc::clone(arguments));
+        let judged = {
+            let tool = Arc::clone(&tool);
+            self.trail.core.shared.workers.run(move || judge::judge(&tool, &arguments)).await
+        };
+        let judged = judged.map_err(|error| Ending::Ran(busy(error)))?;
+        let Some(Judged { kept, repairs, side_effect, request }) = judged else {
+            return Err(Ending::Refused(Refused::Unknown));
+        };
+        self.trail.keep_arguments(|| kept);
+        self.trail.repairs = repairs;
+        judge::allow(&mut self.trail, &tool, request.is_ok(), side_effect)?;
+        let request =
+            request.map_err(|text| Ending::Ran(ToolOutcome::InvalidArguments { text }))?;
+        self.work = Work::Rest { tool, request };
+        Ok(())
+    }
+
     async fn on_a_worker(
         &self,
         work: impl FnOnce(&View) -> ToolOutcome + Send + 'static,
     ) -> ToolOutcome {
         let view = self.trail.view.clone();
         let ran = self.trail.core.shared.workers.run(move || work(&view)).await;
-        ran.unwrap_or_else(|error| ToolOutcome::Failure {
-            text: format!("The server is busy ({error}). Try again shortly."),
-        })
+        ran.unwrap_or_else(busy)
     }
+}
+
+/// Of larger results what is kept is made on a worker.
+const KEPT_INLINE_BYTES_MAX: usize = 128 * 1024;
+
+/// Keeps what is to be kept of a large result. Where the workers are busy it is kept with all
+/// others, when the call is settled.
+async fn keep_large(trail: &mut Trail, tool: &Arc<ViewTool>, outcome: &ToolOutcome) {
+    let ToolOutcome::Success { structured_json: Some(json), .. } = outcome else { return };
+    if !tool.log_payloads || json.len() <= KEPT_INLINE_BYTES_MAX {
+        return;
+    }
+    let (tool, json) = (Arc::clone(tool), json.clone());
+    let keep = move || trail::kept_json(&tool, &json);
+    if let Ok(kept) = trail.core.shared.workers.run(keep).await {
+        trail.keep_result_as(kept);
+    }
+}
+
+fn busy(error: WorkError) -> ToolOutcome {
+    ToolOutcome::Failure { text: format!("The server is busy ({error}). Try again shortly.") }
 }
 
 impl Ended {

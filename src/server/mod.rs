@@ -27,6 +27,7 @@ mod guard;
 mod health;
 mod housekeeping;
 mod invoke;
+mod judge;
 mod kept;
 mod legacy;
 mod memory;

@@ -1,27 +1,34 @@
 //! Payloads for the audit, without the fields that must never be kept.
 //!
 //! A field is named by a path of exposed names, `customer.card.number`; arrays are passed through,
-//! with or without `[*]`. Where a path leads into something that is no object, such as an object
-//! that was sent as its text, what is there goes as a whole: nothing is kept because it was looked
-//! at less closely than a service will.
+//! with or without `[*]`, and `$` is everything. Where a path leads into something that is no
+//! object, such as an object that was sent as its text, what is there goes as a whole; so does a
+//! member whose own name is the path, dots and all: nothing is kept because it was looked at less
+//! closely than a service will.
 
-use crate::json::{self, Kind, Raw, write_string};
+use crate::{
+    json::{self, Kind, Raw, write_string},
+    mapping::{FieldPath, Segment},
+};
 
 /// What stands in the place of a value that is not kept.
 const REDACTED: &[u8] = b"\"[redacted]\"";
 /// What is kept of a text in which fields cannot be found.
 const TEXT_NOT_KEPT: &[u8] = b"\"[text not kept: fields of it are to be redacted]\"";
+/// What is kept of arguments that the tool does not take: a field may be there under any name.
+const ARGUMENTS_NOT_KEPT: &[u8] =
+    b"\"[invalid arguments not kept: fields of them are to be redacted]\"";
 
 /// The JSON without the fields at `paths`.
-pub(crate) fn json(raw: Raw<'_>, paths: &[Box<str>]) -> Vec<u8> {
+pub(crate) fn json(raw: Raw<'_>, paths: &[FieldPath]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.text().len());
-    let paths: Vec<&str> = paths.iter().map(|path| &**path).collect();
-    write(raw, &paths, &mut out);
+    let paths: Vec<&[Segment]> = paths.iter().map(|path| below_arrays(path.segments())).collect();
+    write_field(raw, &paths, &mut out);
     out
 }
 
 /// The same of bytes that should be JSON. Of others nothing is kept where there are paths.
-pub(crate) fn bytes(bytes: &[u8], paths: &[Box<str>]) -> Vec<u8> {
+pub(crate) fn bytes(bytes: &[u8], paths: &[FieldPath]) -> Vec<u8> {
     match json::guard(bytes) {
         Ok(checked) => json(checked.root(), paths),
         Err(_) if paths.is_empty() => bytes.to_vec(),
@@ -30,7 +37,7 @@ pub(crate) fn bytes(bytes: &[u8], paths: &[Box<str>]) -> Vec<u8> {
 }
 
 /// The text as JSON; nothing of it where there are paths.
-pub(crate) fn text(text: &str, paths: &[Box<str>]) -> Vec<u8> {
+pub(crate) fn text(text: &str, paths: &[FieldPath]) -> Vec<u8> {
     if !paths.is_empty() {
         return TEXT_NOT_KEPT.to_vec();
     }
@@ -39,8 +46,24 @@ pub(crate) fn text(text: &str, paths: &[Box<str>]) -> Vec<u8> {
     out
 }
 
+/// Arguments that do not fit their tool; nothing of them where there are paths.
+pub(crate) fn invalid(arguments: Raw<'_>, paths: &[FieldPath]) -> Vec<u8> {
+    if paths.is_empty() {
+        return arguments.text().as_bytes().to_vec();
+    }
+    ARGUMENTS_NOT_KEPT.to_vec()
+}
+
+/// Writes what the paths lead to.
+fn write_field(raw: Raw<'_>, paths: &[&[Segment]], out: &mut Vec<u8>) {
+    if paths.iter().any(|path| path.is_empty()) {
+        return out.extend_from_slice(REDACTED);
+    }
+    write(raw, paths, out);
+}
+
 /// Checked JSON is no deeper than `json::DEPTH_MAX`, and so is this.
-fn write(raw: Raw<'_>, paths: &[&str], out: &mut Vec<u8>) {
+fn write(raw: Raw<'_>, paths: &[&[Segment]], out: &mut Vec<u8>) {
     if paths.is_empty() {
         return out.extend_from_slice(raw.text().as_bytes());
     }
@@ -53,7 +76,8 @@ fn write(raw: Raw<'_>, paths: &[&str], out: &mut Vec<u8>) {
                 }
                 write_string(out, &key);
                 out.push(b':');
-                write_member(&key, value, paths, out);
+                let below: Vec<_> = paths.iter().filter_map(|path| member(path, &key)).collect();
+                write_field(value, &below, out);
             }
             out.push(b'}');
         }
@@ -73,29 +97,35 @@ fn write(raw: Raw<'_>, paths: &[&str], out: &mut Vec<u8>) {
     }
 }
 
-fn write_member(key: &str, value: Raw<'_>, paths: &[&str], out: &mut Vec<u8>) {
-    let mut below = Vec::new();
-    for path in paths {
-        let (head, rest) =
-            path.split_once('.').map_or((*path, None), |(head, rest)| (head, Some(rest)));
-        if head.trim_end_matches("[*]") != key {
-            continue;
+/// What is left of a path in the member `key`; `None` where it does not lead there.
+fn member<'p>(path: &'p [Segment], key: &str) -> Option<&'p [Segment]> {
+    let (mut path, mut key) = (path, key);
+    loop {
+        let Some((Segment::Name(name), rest)) = path.split_first() else { return None };
+        key = key.strip_prefix(&**name)?;
+        path = below_arrays(rest);
+        if key.is_empty() {
+            return Some(path);
         }
-        match rest {
-            None => return out.extend_from_slice(REDACTED),
-            Some(rest) => below.push(rest),
-        }
+        key = key.strip_prefix('.')?;
     }
-    write(value, &below, out);
+}
+
+fn below_arrays(path: &[Segment]) -> &[Segment] {
+    let arrays = path.iter().take_while(|segment| **segment == Segment::Each).count();
+    &path[arrays..]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn redacted(json: &str, paths: &[&str]) -> String {
-        let paths: Vec<Box<str>> = paths.iter().map(|path| (*path).into()).collect();
-        String::from_utf8(bytes(json.as_bytes(), &paths)).unwrap()
+    fn paths(paths: &[&str]) -> Vec<FieldPath> {
+        paths.iter().map(|path| FieldPath::parse(path).unwrap()).collect()
+    }
+
+    fn redacted(json: &str, to: &[&str]) -> String {
+        String::from_utf8(bytes(json.as_bytes(), &paths(to))).unwrap()
     }
 
     #[test]
@@ -109,6 +139,7 @@ mod tests {
                 r#"{"a":[{"b":"[redacted]"},{"b":"[redacted]"}]}"#,
             ),
             (r#"[{"a":1},{"b":2}]"#, &["a"], r#"[{"a":"[redacted]"},{"b":2}]"#),
+            (r#"[[{"a":1}]]"#, &["[*].a"], r#"[[{"a":"[redacted]"}]]"#),
             (r#"{"a":{"b":1}}"#, &["a.b", "a"], r#"{"a":"[redacted]"}"#),
             (r#"{"a":"{\"b\":1}"}"#, &["a.b"], r#"{"a":"[redacted]"}"#),
             (r#"{"a":null}"#, &["a.b"], r#"{"a":null}"#),
@@ -120,10 +151,35 @@ mod tests {
     }
 
     #[test]
+    fn names_with_dots_and_everything_can_be_named() {
+        for (json, paths, expected) in [
+            (r#"{"a.b":1,"a":{"c":2}}"#, &[r"a\.b"][..], r#"{"a.b":"[redacted]","a":{"c":2}}"#),
+            (
+                r#"{"a.b":1,"a":{"b":2}}"#,
+                &["a.b"],
+                r#"{"a.b":"[redacted]","a":{"b":"[redacted]"}}"#,
+            ),
+            (r#"{"a.b":{"c":1},"ab":2}"#, &["a.b.c"], r#"{"a.b":{"c":"[redacted]"},"ab":2}"#),
+            (r#"{"a[*]":1}"#, &[r"a\[*\]"], r#"{"a[*]":"[redacted]"}"#),
+            (r#"{"a":1}"#, &["$"], r#""[redacted]""#),
+            ("[1,2]", &["[*]"], r#""[redacted]""#),
+        ] {
+            assert_eq!(redacted(json, paths), expected, "{paths:?}");
+        }
+    }
+
+    #[test]
     fn of_what_is_no_json_nothing_is_kept_that_may_hold_a_field() {
         assert_eq!(redacted("card 4111", &[]), "card 4111");
         assert!(!redacted("card 4111", &["card"]).contains("4111"));
-        assert!(!String::from_utf8(text("card 4111", &["card".into()])).unwrap().contains("4111"));
+        assert!(!String::from_utf8(text("card 4111", &paths(&["card"]))).unwrap().contains("4111"));
         assert_eq!(text("a\"b", &[]), b"\"a\\\"b\"");
+    }
+
+    #[test]
+    fn of_arguments_under_wrong_names_nothing_is_kept() {
+        let checked = json::guard(br#"{"crad":4111}"#).unwrap();
+        assert_eq!(invalid(checked.root(), &[]), br#"{"crad":4111}"#);
+        assert_eq!(invalid(checked.root(), &paths(&["card"])), ARGUMENTS_NOT_KEPT);
     }
 }

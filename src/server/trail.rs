@@ -124,7 +124,7 @@ impl Trail {
         method: &'static str,
     ) -> Result<Self, Refusal> {
         let reservation = origin.core.audit.reserve().map_err(|refused| {
-            tracing::warn!("a request is refused: {refused}");
+            origin.core.log_unrecorded(refused);
             Refusal::AuditUnavailable
         })?;
         Ok(Self {
@@ -182,20 +182,26 @@ impl Trail {
         self.revision = Some(session.revision());
     }
 
-    /// Keeps the arguments of a call whose tool asks for it.
-    pub(crate) fn keep_arguments(&mut self, arguments: Option<Raw<'_>>) {
-        let Some(tool) = self.tool.as_ref().filter(|tool| tool.log_payloads) else { return };
-        let kept = arguments.map(|arguments| redact::json(arguments, &tool.redact));
-        self.payloads.get_or_insert_default().arguments = kept;
+    /// Keeps what is to be kept of the arguments of a call.
+    pub(crate) fn keep_arguments(&mut self, kept: impl FnOnce() -> Option<Vec<u8>>) {
+        if let Some(kept) = kept() {
+            self.payloads.get_or_insert_default().arguments = Some(kept);
+        }
     }
 
-    /// Keeps the result of a call whose tool asks for it.
+    /// Keeps what is to be kept of the result of a call.
+    pub(crate) fn keep_result_as(&mut self, kept: Vec<u8>) {
+        self.payloads.get_or_insert_default().result = Some(kept);
+    }
+
+    /// Keeps the result of a call whose tool asks for it, unless it is kept already.
     pub(crate) fn keep_result(&mut self, outcome: &ToolOutcome) {
         let Some(tool) = self.tool.as_ref().filter(|tool| tool.log_payloads) else { return };
+        if self.payloads.as_ref().is_some_and(|kept| kept.result.is_some()) {
+            return;
+        }
         let kept = match outcome {
-            ToolOutcome::Success { structured_json: Some(json), .. } => {
-                Some(redact::bytes(json, &tool.redact))
-            }
+            ToolOutcome::Success { structured_json: Some(json), .. } => Some(kept_json(tool, json)),
             ToolOutcome::Success { structured_json: None, text } => {
                 text.as_deref().map(|text| redact::text(text, &tool.redact))
             }
@@ -319,6 +325,21 @@ pub(crate) fn session_ended(
         )
     };
     let _ = core.audit.append(&record);
+}
+
+/// What is kept of arguments, where their tool asks for it.
+pub(crate) fn kept_arguments(tool: &ViewTool, arguments: Raw<'_>) -> Option<Vec<u8>> {
+    tool.log_payloads.then(|| redact::json(arguments, &tool.redact))
+}
+
+/// What is kept of a result, whose tool asks for it.
+pub(crate) fn kept_json(tool: &ViewTool, json: &[u8]) -> Vec<u8> {
+    redact::bytes(json, &tool.redact)
+}
+
+/// What is kept of arguments that the tool does not take, where it asks for it.
+pub(crate) fn kept_invalid_arguments(tool: &ViewTool, arguments: Raw<'_>) -> Option<Vec<u8>> {
+    tool.log_payloads.then(|| redact::invalid(arguments, &tool.redact))
 }
 
 /// How a session ended.

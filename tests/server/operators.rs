@@ -439,3 +439,17 @@ fn lists_come_in_pages() {
         it.ask("GET", &format!("/catalog/tools?{bad}"), None).expect(400);
     }
 }
+
+#[test]
+fn a_body_that_says_two_things_of_one_key_is_refused() {
+    let server = Setup::new().start();
+    let create = Request::new("POST", "/catalog/tenants")
+        .header("Connection", "close")
+        .header("Content-Type", "application/json")
+        .body(br#"{"id":"one","id":"two"}"#.as_slice());
+    let refused = Wire::unix(&server.admin_socket()).ask(&create).expect(400);
+    assert!(refused.text().contains("duplicate key"), "{refused:?}");
+    for tenant in ["one", "two"] {
+        server.admin("GET", &format!("/catalog/tenants/{tenant}"), None).expect(404);
+    }
+}

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Client, NEWEST, Request, Ringway, Service, Setup, call, cancel, eventually, initialize, ping,
-    rpc,
+    Client, NEWEST, Plan, Request, Ringway, Service, Setup, call, cancel, eventually, initialize,
+    json_answer, ping, rpc,
 };
 
 const LOOK: (&str, &str, &str, &str) = ("look", "GET", "/look", "");
@@ -242,4 +242,74 @@ fn a_strict_log_that_cannot_be_written_lets_nothing_be_done_unrecorded() {
     client.post(&ping()).expect(200);
     let plain = Request::new("POST", "/runtime/demo/public/tools/look").json(&json!({}));
     assert_eq!(client.send(&plain).expect(503).json()["status"], "audit_unavailable");
+    // Who asks for readiness is told, and the log is not filled with it.
+    let readiness = client.send(&Request::new("GET", "/readyz")).expect(503);
+    assert!(readiness.text().contains("calls cannot be recorded"), "{readiness:?}");
+    assert!(server.log_text().matches("requests are refused").count() <= 1);
+}
+
+#[test]
+fn of_arguments_a_tool_does_not_take_nothing_is_kept_that_may_have_to_be_redacted() {
+    let service = Service::echo();
+    let server = Setup::new().set("runtime.cores", 1).api(&service.base(), &[PAY]).start();
+    let client = Client::keyless(&server, "demo/public");
+    for arguments in [
+        json!({ "sum": 1, "card.number": "4111" }),
+        json!({ "sum": 1, "Card": { "number": "4111" } }),
+        json!({ "sum": 1, "card": { "number ": "4111" } }),
+    ] {
+        client.post(&call(1, "pay", arguments));
+    }
+    let records = so_many(&server, 3);
+    assert!(!format!("{records:?}").contains("4111"), "{records:#?}");
+    assert!(records[0]["arguments"].as_str().unwrap().contains("not kept"), "{records:#?}");
+}
+
+#[test]
+fn large_arguments_are_judged_and_recorded_as_small_ones_are() {
+    let service = Service::echo();
+    let server = Setup::new().set("runtime.cores", 1).api(&service.base(), &[PAY]).start();
+    let client = Client::keyless(&server, "demo/public");
+    let holder = "A".repeat(100_000);
+    let card = json!({ "number": "4111", "holder": holder });
+    assert_eq!(client.called("pay", json!({ "sum": "12", "card": card }))["isError"], false);
+    let wrong = json!({ "sum": "many", "card": card });
+    let told = client.post(&call(1, "pay", wrong.clone())).json();
+    assert!(told.to_string().contains("sum: expected integer"), "{told}");
+    let plain = Request::new("POST", "/runtime/demo/public/tools/pay").json(&wrong);
+    assert_eq!(client.send(&plain).expect(400).json()["status"], "invalid_arguments");
+    let records = so_many(&server, 3);
+    assert!(!format!("{records:?}").contains("4111"), "what was redacted is kept");
+    let kept = records[0]["arguments_cut"]["text"].as_str().unwrap();
+    assert!(kept.contains("AAAA"));
+    assert_eq!((&records[0]["repairs"], &records[0]["outcome"]), (&1.into(), &"ok".into()));
+    for record in &records[1..] {
+        assert_eq!(record["outcome"], "tool_error");
+        assert!(record["arguments"].as_str().unwrap().contains("not kept"), "{record}");
+        assert!(record.get("downstream_status").is_none());
+    }
+}
+
+#[test]
+fn large_results_are_recorded_as_small_ones_are() {
+    let card = json!({ "number": "4111", "holder": "A" });
+    let body = json!({ "target": "x", "all": vec![card; 10_000] }).to_string();
+    let service = Service::start(move |_| Plan::Answer(json_answer(&body)));
+    let server = Setup::new()
+        .set("runtime.cores", 1)
+        .api(
+            &service.base(),
+            &[(
+                "all",
+                "GET",
+                "/all",
+                "log_payloads = true\nredact = ['all[*].number', 'target']\n",
+            )],
+        )
+        .start();
+    let client = Client::keyless(&server, "demo/public");
+    assert!(client.called("all", json!({})).to_string().contains("4111"));
+    let records = so_many(&server, 1);
+    let kept = records[0]["result_cut"]["text"].as_str().unwrap();
+    assert!(kept.contains("[redacted]") && !kept.contains("4111"), "{kept}");
 }

@@ -76,8 +76,10 @@ impl<'a> Cutter<'a> {
         let room = self.sizes.bytes.saturating_sub(self.out.len() + 4);
         let cursor = Cursor { at: piece.at as usize, number: piece.number as usize };
         let is_done = match piece.kind {
-            PieceKind::Rows => self.rows(cursor, from as usize, self.sizes.rows, room, true),
-            PieceKind::Members => self.some_members(cursor, room, true),
+            PieceKind::Rows => {
+                self.rows(cursor, from as usize, self.sizes.rows, room, Some(piece.left))
+            }
+            PieceKind::Members => self.some_members(cursor, room, Some(piece.left)),
             PieceKind::Text | PieceKind::NextText => self.rest_of_text(piece, room),
         };
         self.out.push(b'}');
@@ -91,7 +93,7 @@ impl<'a> Cutter<'a> {
             b'"' => self.string(value, limit),
             b'[' if is_top || self.document.cost(value) > limit => {
                 let rows = if is_top { self.sizes.rows } else { usize::MAX };
-                self.rows(Document::inside(value), 0, rows, limit, false);
+                self.rows(Document::inside(value), 0, rows, limit, None);
             }
             b'{' if is_top || self.document.cost(value) > limit => {
                 self.object(value, limit, is_top);
@@ -157,14 +159,15 @@ impl<'a> Cutter<'a> {
         kept >= end
     }
 
-    /// Writes items from `cursor` on. `true` when all are written.
+    /// Writes items from `cursor` on, `known` of them where they were counted: then at least one.
+    /// `true` when all are written.
     fn rows(
         &mut self,
         mut cursor: Cursor,
         from: usize,
         rows_max: usize,
         limit: usize,
-        has_to: bool,
+        known: Option<u32>,
     ) -> bool {
         let before = self.out.len();
         self.out.push(b'[');
@@ -176,7 +179,7 @@ impl<'a> Cutter<'a> {
             let fits = self.document.cost(item) <= room;
             // A row that is larger than everything is cut itself, so that there is something.
             let is_first =
-                index == from && (has_to || (room >= MEMBER_BYTES && self.can_cut(item)));
+                index == from && (known.is_some() || (room >= MEMBER_BYTES && self.can_cut(item)));
             if index - from >= rows_max || !(fits || is_first) {
                 break;
             }
@@ -188,11 +191,7 @@ impl<'a> Cutter<'a> {
             }
         }
         self.out.push(b']');
-        let mut left = 0;
-        let mut behind = cursor;
-        while let Some((_, after)) = self.document.item(behind) {
-            (behind, left) = (after, left + 1);
-        }
+        let left = left(known, index - from, cursor, |at| Some(self.document.item(at)?.1));
         if left > 0 {
             self.leave(PieceKind::Rows, index, cursor.at, cursor.number, left);
         }
@@ -209,7 +208,7 @@ impl<'a> Cutter<'a> {
             cursor = after;
         }
         let Some(share) = self.share(&members, limit) else {
-            self.some_members(Document::inside(value), limit, false);
+            self.some_members(Document::inside(value), limit, None);
             return;
         };
         self.out.push(b'{');
@@ -245,9 +244,9 @@ impl<'a> Cutter<'a> {
         Some(usize::MAX)
     }
 
-    /// Writes members from `cursor` on, as long as there is room for a beginning of each. `true`
-    /// when all are written.
-    fn some_members(&mut self, mut cursor: Cursor, limit: usize, has_to: bool) -> bool {
+    /// Writes members from `cursor` on, `known` of them where they were counted: then at least one,
+    /// and as long as there is room for a beginning of each. `true` when all are written.
+    fn some_members(&mut self, mut cursor: Cursor, limit: usize, known: Option<u32>) -> bool {
         let before = self.out.len();
         self.out.push(b'{');
         let mut index = 0;
@@ -256,7 +255,7 @@ impl<'a> Cutter<'a> {
             let around = key.end - key.start + 2 + usize::from(index > 0);
             let room = limit.saturating_sub(self.out.len() - before + around);
             let cost = self.document.cost(value);
-            let is_first = has_to && index == 0;
+            let is_first = known.is_some() && index == 0;
             if cost > room && !is_first {
                 break;
             }
@@ -265,11 +264,7 @@ impl<'a> Cutter<'a> {
             (cursor, index) = (after, index + 1);
         }
         self.out.push(b'}');
-        let mut left = 0;
-        let mut behind = cursor;
-        while let Some((_, _, after)) = self.document.member(behind) {
-            (behind, left) = (after, left + 1);
-        }
+        let left = left(known, index, cursor, |at| Some(self.document.member(at)?.2));
         if left > 0 {
             self.leave(PieceKind::Members, 0, cursor.at, cursor.number, left);
         }
@@ -320,8 +315,8 @@ impl<'a> Cutter<'a> {
         for (step, known) in &mut self.steps {
             node = *known.get_or_insert_with(|| self.paths.add(node, *step));
         }
-        let (from, at, number) = (from as u32, at as u32, number as u32);
-        self.pieces.push(Piece { kind, node, from, at, number });
+        let (from, at, number, left) = (from as u32, at as u32, number as u32, count as u32);
+        self.pieces.push(Piece { kind, node, from, at, number, left });
         let count = count as u64;
         let what = match kind {
             PieceKind::Rows => MissingKind::Rows,
@@ -338,4 +333,22 @@ impl<'a> Cutter<'a> {
             self.missing.places.push(MissingPlace { at, what, count });
         }
     }
+}
+
+/// How many items or members are behind `cursor`: those that were counted but for the `written`
+/// ones, else as many as `next` finds.
+fn left(
+    known: Option<u32>,
+    written: usize,
+    mut cursor: Cursor,
+    next: impl Fn(Cursor) -> Option<Cursor>,
+) -> usize {
+    if let Some(known) = known {
+        return (known as usize).saturating_sub(written);
+    }
+    let mut left = 0;
+    while let Some(after) = next(cursor) {
+        (cursor, left) = (after, left + 1);
+    }
+    left
 }

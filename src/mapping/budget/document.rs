@@ -61,6 +61,8 @@ pub(super) struct Piece {
     pub(super) at: u32,
     /// Of the next container; the closing quote of a string.
     pub(super) number: u32,
+    /// How many rows, members or bytes, so that they need not be counted for every part.
+    pub(super) left: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

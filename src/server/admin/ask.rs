@@ -7,6 +7,7 @@ use super::{Trouble, condition::Condition, openapi, routes::Operation};
 use crate::{
     catalog::{Action, EntityName, Kind},
     http::{self, RequestView},
+    json,
     server::{connection::Plane, operators::Operator, publication::Intent},
 };
 
@@ -91,8 +92,10 @@ impl Ask {
         serde_json::from_slice(&self.body).map_err(|error| bad(error.to_string()))
     }
 
-    /// The body as a JSON object.
+    /// The body as a JSON object. One that says two things of the same key is refused: which of them
+    /// was meant, nobody knows.
     pub(super) fn object(&self) -> Result<Value, Trouble> {
+        json::guard(&self.body).map_err(|error| bad(error.to_string()))?;
         let value: Value = self.json()?;
         if value.is_object() { Ok(value) } else { Err(bad("expected a JSON object".to_owned())) }
     }
