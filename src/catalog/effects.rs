@@ -41,6 +41,10 @@ impl Effects {
                 ));
                 return None;
             }
+            if let Some(value) = unlisted(request.input_schema(), argument, values) {
+                let shown = super::names::shortened(value);
+                faults.push(format!("side_effect_by.values: the argument is never {shown:?}"));
+            }
             let default = declared_default(request.input_schema(), argument);
             let absent = default.and_then(|text| values.get(&text)).copied().unwrap_or(base);
             let (argument, values) = (argument.as_str().into(), values.clone());
@@ -71,12 +75,34 @@ impl EffectByArgument {
     }
 }
 
+/// The schema of the field at a path of exposed names.
+fn field_at<'a>(input: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(input, |at, name| at.get("properties")?.get(name))
+}
+
+/// A value that the field, which lists its values, cannot have: mistyped, it would be taken for
+/// less than it is.
+fn unlisted<'a>(
+    input: &Value,
+    path: &str,
+    values: &'a BTreeMap<String, SideEffect>,
+) -> Option<&'a str> {
+    let listed = field_at(input, path)?.get("enum")?.as_array()?;
+    let is_listed =
+        |text: &str| listed.iter().any(|one| text_of(one).is_some_and(|one| one == text));
+    values.keys().map(String::as_str).find(|text| !is_listed(text))
+}
+
 /// What the API is said to take where a call does not have the field.
 fn declared_default(input: &Value, path: &str) -> Option<String> {
-    let field = path.split('.').try_fold(input, |at, name| at.get("properties")?.get(name))?;
-    match field.get("default")? {
+    text_of(field_at(input, path)?.get("default")?)
+}
+
+/// A single value as its text.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
         Value::String(text) => Some(text.clone()),
-        value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
         _ => None,
     }
 }
@@ -147,5 +173,11 @@ mod tests {
         let (effects, faults) = compiled(BY);
         assert_eq!(effects.by_argument, None);
         assert_eq!(faults.len(), 1);
+
+        for (listed, count) in [("'show', 'drop', 'keep'", 0), ("'show', 'keep'", 1)] {
+            let field = format!("fields = [{{ source_field_name = 'do', enum = [{listed}] }}]");
+            let (_, faults) = compiled(&format!("{BY}{field}"));
+            assert_eq!(faults.len(), count, "{faults:?}");
+        }
     }
 }

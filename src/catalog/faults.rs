@@ -94,14 +94,7 @@ pub(super) fn of_tool(tool: &Tool) -> Vec<String> {
     text("description", Some(&tool.description), DESCRIPTION_BYTES_MAX, &mut faults);
     text("title", tool.title.as_deref(), TITLE_BYTES_MAX, &mut faults);
     side_effects(tool, &mut faults);
-    let budget = tool.budget;
-    for (key, value) in
-        [("rows", budget.rows), ("string_bytes", budget.string_bytes), ("bytes", budget.bytes)]
-    {
-        if value == Some(0) {
-            faults.push(format!("budget.{key}: expected 1 or more"));
-        }
-    }
+    faults.extend(tool.budget.problem().map(|problem| format!("budget.{problem}")));
     redacted(&tool.redact, &mut faults);
     if let Some(rate) = tool.limit {
         rate.check("limit", &mut faults);

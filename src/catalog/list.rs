@@ -166,7 +166,7 @@ impl ToolList {
         self.meta_tools.len() + self.listed().len()
     }
 
-    /// Helpers come first, then tools by name.
+    /// Meta tools come first, then tools by name.
     pub(super) fn entry(&self, place: usize) -> Option<ListEntry<'_>> {
         if let Some((meta_tool, fragment)) = self.meta_tools.get(place) {
             return Some(ListEntry { name: meta_tool.name(), fragment });

@@ -69,7 +69,7 @@ impl ResultBudget {
         limits
             .into_iter()
             .find(|(_, given, least)| given.is_some_and(|given| given < *least))
-            .map(|(key, _, least)| format!("{key}: has to be at least {least}"))
+            .map(|(key, _, least)| format!("{key}: expected {least} or more"))
     }
 
     fn sizes(&self) -> Sizes {

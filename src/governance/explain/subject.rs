@@ -28,7 +28,7 @@ enum Standing {
     /// It went, and cannot be called any more.
     Gone,
     /// It is one of the runtime's own meta tools.
-    Helper,
+    MetaTool,
     /// It is nothing of this view.
     Absent,
 }
@@ -62,7 +62,7 @@ impl<'a> Subject<'a> {
     }
 
     pub(super) fn is_meta_tool(&self) -> bool {
-        matches!(self.standing, Standing::Helper)
+        matches!(self.standing, Standing::MetaTool)
     }
 
     pub(super) fn toolset(&self) -> Option<&str> {
@@ -99,9 +99,11 @@ impl<'a> Subject<'a> {
     /// Why there is nothing to decide.
     pub(super) fn why_not_there(&self, written: &Written<'_>) -> String {
         match (&self.standing, self.entity) {
-            (Standing::Helper, _) => "It is the runtime's own. What it finds and calls is decided \
+            (Standing::MetaTool, _) => {
+                "It is the runtime's own. What it finds and calls is decided \
                                       tool by tool."
-                .to_owned(),
+                    .to_owned()
+            }
             (Standing::Gone, _) => Reason::ToolGone.text().to_owned(),
             (_, None) => "There is no such tool. `ringway tools` lists those the client \
                           application sees."
@@ -143,7 +145,7 @@ fn in_view(asked: &str, view: &View, now_ms: u64) -> (Option<Arc<ViewTool>>, Sta
         return (Some(Arc::clone(tool)), Standing::Hidden);
     }
     if view.meta_tool(asked).is_some() {
-        return (None, Standing::Helper);
+        return (None, Standing::MetaTool);
     }
     match view.deprecated(asked, now_ms) {
         Some(Deprecated::Callable { tool, now_called, until_ms }) => {

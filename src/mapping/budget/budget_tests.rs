@@ -255,7 +255,7 @@ fn budgets_are_checked() {
     assert_eq!(budget(1, 16, 1024).problem(), None);
     assert_eq!(ResultBudget::default().problem(), None);
     let zero = ResultBudget { rows: Some(0), ..ResultBudget::default() };
-    assert_eq!(zero.problem().unwrap(), "rows: has to be at least 1");
+    assert_eq!(zero.problem().unwrap(), "rows: expected 1 or more");
     assert!(budget(1, 15, 1024).problem().unwrap().starts_with("string_bytes"));
     assert!(budget(1, 16, 1023).problem().unwrap().starts_with("bytes"));
 }
