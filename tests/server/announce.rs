@@ -143,10 +143,9 @@ fn each_kind_of_change_tells_of_the_lists_it_changes_and_of_no_other() {
         .catalog(ASSIGNMENT)
         .start();
     let mut desk = streams_of(&server, "demo/desk", 2);
-    // Neighbours who do not have the toolset, and another tenant.
-    server.apply(
-        &ASSIGNMENT.replace("desk", "assistant").replace("\"api\"\n", "\"api\"\nenabled = false\n"),
-    );
+    // Neighbours who have the toolset and see nothing of it, and another tenant.
+    let nothing = "policy = { rules = [{ effect = \"deny\" }] }\n";
+    server.apply(&(ASSIGNMENT.replace("desk", "assistant") + nothing));
     pause(SECOND);
     let mut others = streams_of(&server, "demo/assistant", 2);
     others.extend(streams_of(&server, "other/assistant", 2));

@@ -1,7 +1,9 @@
 //! The audit log as an operator reads it, on the records of a real run.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -325,4 +327,32 @@ fn each_of_many_calls_at_once_is_recorded_once_whatever_became_of_it() {
     // And the log's own two, of its beginning and its end.
     let count = format!("The log is whole: {} records", THREADS * CALLS + 2);
     assert!(verified.contains(&count), "{verified}");
+}
+
+#[test]
+fn who_follows_the_log_sees_calls_as_they_are_made() {
+    let service = Service::echo();
+    let server = Setup::new().set("runtime.cores", 1).api(&service.base(), &[LOOK]).start();
+    let client = Client::keyless(&server, "demo/public");
+    client.post(&call(1, "look", json!({}))).expect(200);
+    eventually("the first call is recorded", || server.records().len() == 1);
+    // Should nothing come, the end of its time ends the wait.
+    let mut follower = Command::new("timeout")
+        .args(["-k1", "20", env!("CARGO_BIN_EXE_ringway")])
+        .envs(server.settings().iter().cloned())
+        .args(["audit", "tail", "--follow", "--json", "-n", "1"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["tool"], "look");
+    for tool in ["none", "look"] {
+        client.post(&call(1, tool, json!({}))).expect(200);
+        assert_eq!(next()["tool"], tool);
+    }
+    let kill = format!("kill -TERM {}", follower.id());
+    Command::new("sh").args(["-c", &kill]).status().unwrap();
+    follower.wait().unwrap();
 }

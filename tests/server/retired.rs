@@ -165,3 +165,26 @@ fn access_that_is_taken_away_is_away_at_once() {
     assert_eq!(client.reply(&call(1, "stay", json!({})))["error"]["code"], -32602);
     assert!(service.is_quiet());
 }
+
+#[test]
+fn an_operator_is_told_what_became_of_it() {
+    let service = Service::echo();
+    let server = start(&service, 3600);
+    let explained = |tool: &str| {
+        let words = ["explain", "--client", "demo/public", "--tool", tool];
+        server.command(&words).succeeded().stdout
+    };
+    remove(&server);
+    let told = explained("old");
+    assert!(
+        told.contains("ALLOWED") && told.contains("It was removed; it goes on until"),
+        "{told}"
+    );
+    server.apply(
+        "[[client_application]]\ntenant = \"demo\"\nid = \"public\"\nopen = true\nname_budget = 16\n",
+    );
+    let told = explained(LONG.0);
+    assert!(told.contains("ALLOWED") && told.contains("a_name_of"), "{told}");
+    let told = explained("never_was");
+    assert!(told.contains("HIDDEN") && told.contains("no such tool"), "{told}");
+}
