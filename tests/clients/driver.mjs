@@ -198,7 +198,12 @@ async function toolList(c) {
 
 async function otherLists(c) {
   check((await c.client.listResources()).resources.length === 0, 'resources');
-  check((await c.client.listResourceTemplates()).resourceTemplates.length === 0, 'resource templates');
+  const { resourceTemplates } = await c.client.listResourceTemplates();
+  const uris = resourceTemplates.map((template) => template.uriTemplate);
+  check(same(uris, ['runtime://tools/{name}/schema', 'runtime://results/{id}']), uris);
+  const read = await c.client.readResource({ uri: 'runtime://tools/search/schema' });
+  const schemas = JSON.parse(read.contents[0].text);
+  check(same(schemas.inputSchema.required, ['text']), schemas);
   check((await c.client.listPrompts()).prompts.length === 0, 'prompts');
 }
 
@@ -336,7 +341,7 @@ async function expectedCall(c, call) {
 async function oneSession(c) {
   await run('handshake', () => handshake(c));
   await run('tool list', () => toolList(c));
-  await run('empty resource and prompt lists', () => otherLists(c));
+  await run('resources, their templates, and no prompts', () => otherLists(c));
   await run('ping', () => c.client.ping());
   for (const call of expected.calls) await run(call.name, () => expectedCall(c, call));
   await run('an unknown tool', () => unknownTool(c));

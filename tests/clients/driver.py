@@ -192,7 +192,12 @@ async def tool_list(c):
 
 async def other_lists(c):
     assert plain(await c.client.list_resources())["resources"] == []
-    assert plain(await c.client.list_resource_templates())["resourceTemplates"] == []
+    templates = plain(await c.client.list_resource_templates())["resourceTemplates"]
+    uris = [template["uriTemplate"] for template in templates]
+    assert uris == ["runtime://tools/{name}/schema", "runtime://results/{id}"], uris
+    read = plain(await c.client.read_resource("runtime://tools/search/schema"))["contents"]
+    schemas = json.loads(read[0]["text"])
+    assert schemas["inputSchema"]["required"] == ["text"], schemas
     assert plain(await c.client.list_prompts())["prompts"] == []
 
 
@@ -387,7 +392,7 @@ async def one_session():
     async with connected() as c:
         await case("handshake", handshake, c)
         await case("tool list", tool_list, c)
-        await case("empty resource and prompt lists", other_lists, c)
+        await case("resources, their templates, and no prompts", other_lists, c)
         await case("ping", ping, c)
         for call in EXPECTED["calls"]:
             await case(call["name"], expected_call, c, call)
