@@ -156,8 +156,9 @@ fn clients_that_do_not_let_go_are_left_within_the_grace_time() {
     let begin = Instant::now();
     server.terminate();
     assert!(server.ended().success());
-    // The grace time, and what it takes to end the tasks that are left.
-    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+    // The grace time, what it takes to end the tasks that are left, and what a busy machine adds;
+    // the call alone would have taken longer.
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }
 
 #[test]

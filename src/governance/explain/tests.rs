@@ -148,7 +148,7 @@ tools = ['list*']",
         ("assignment", Some(1), Some(true)),
     ];
     assert_eq!(steps(&explained.calls[0]), expected);
-    assert_eq!(explained.calls[0].steps[0].origin, "a.toml:2");
+    assert_eq!(explained.calls[0].steps[0].origin, "a.toml:5");
 
     let explained = case.explained("change");
     assert_eq!(explained.conclusion, Conclusion::Depends, "{explained:?}");

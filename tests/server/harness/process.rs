@@ -197,7 +197,7 @@ impl Output {
         // One that should end and does not must not hold the tests.
         let mut command = Command::new("timeout");
         clean(&mut command);
-        command.envs(settings.iter().cloned()).args(["-k1", "20", BINARY]).args(words);
+        command.envs(settings.iter().cloned()).args(["-k1", "60", BINARY]).args(words);
         let done = command.stdin(Stdio::null()).output().unwrap();
         Self {
             code: done.status.code(),
