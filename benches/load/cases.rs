@@ -4,7 +4,7 @@ use crate::api::Api;
 use crate::load::{self, Measured, Plan};
 use crate::process::Server;
 use crate::request::{BOTH, EVENT_STREAM, Target, initialize, rpc};
-use crate::setup::{Bare, Governance, Offer, Ringway, Setup};
+use crate::setup::{Bare, CLASSES, Governance, Offer, Ringway, Setup};
 use crate::streams::{Delivery, Streams};
 use std::io;
 use std::time::Duration;
@@ -142,7 +142,25 @@ pub(crate) fn governance(setup: &Setup, options: &Options, api: &mut Api) -> io:
         ours.push(measure(&governed)?);
         theirs.push(measure(&free)?);
     }
+    check_governance(&governed, &free, &ours)?;
     Ok(line(GOVERNANCE, &ours, &theirs))
+}
+
+/// Every call that was measured is on record, and counted by the limits of every level.
+fn check_governance(governed: &Ringway, free: &Ringway, ours: &[Measured]) -> io::Result<()> {
+    let answers: u64 = ours.iter().map(|round| round.answers).sum();
+    let (records, none) = (governed.audit_records()?, free.audit_records()?);
+    if records < answers || none > 0 {
+        let text = format!("{answers} calls, {records} records; ungoverned {none} records");
+        return Err(io::Error::other(text));
+    }
+    let used = governed.used_limits()?;
+    let levels = ["tenant", "client_application", "caller"];
+    let all = levels.iter().flat_map(|level| CLASSES.iter().map(move |of| format!("{level} {of}")));
+    match all.chain(["tool tool_calls".to_owned()]).find(|limit| !used.contains(limit)) {
+        None => Ok(()),
+        Some(limit) => Err(io::Error::other(format!("the limit {limit} counted nothing"))),
+    }
 }
 
 fn line(name: &str, ours: &[Measured], theirs: &[Measured]) -> String {

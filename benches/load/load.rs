@@ -29,6 +29,7 @@ pub(crate) struct Plan<'p> {
 }
 
 pub(crate) struct Measured {
+    pub(crate) answers: u64,
     pub(crate) per_second: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
@@ -95,11 +96,13 @@ impl Run<'_> {
             return Err(io::Error::other("a request had no answer for over 5 s"));
         }
         let seconds = (now - from).as_secs_f64();
-        let answers = f64::from(u32::try_from(self.latency.total()).unwrap_or(u32::MAX));
+        let counted = self.latency.total();
+        let answers = f64::from(u32::try_from(counted).unwrap_or(u32::MAX));
         if answers < 1.0 {
             return Err(io::Error::other("no answers at all"));
         }
         Ok(Measured {
+            answers: counted,
             per_second: answers / seconds,
             p50_us: self.latency.quantile_us(500),
             p99_us: self.latency.quantile_us(990),

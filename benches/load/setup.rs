@@ -3,6 +3,7 @@
 
 use crate::process::{Server, free_address};
 use crate::request::{BOTH, Exchange, Request, Target, rpc};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -54,6 +55,8 @@ pub(crate) struct Ringway {
     pub(crate) server: Server,
     pub(crate) calls: Target,
     pub(crate) lists: Target,
+    /// The id of the key that `calls` has.
+    calls_key: String,
     listed: usize,
     admin: PathBuf,
 }
@@ -84,13 +87,15 @@ impl Setup {
             address,
             &folder.join("log"),
         )?;
-        let target = |client: &str| {
-            let key = self.new_key(client, data_variable)?;
-            Target::new(address, &format!("/runtime/{TENANT}/{client}/mcp"), Some(&key))
+        let target = |client: &str, key: &str| {
+            Target::new(address, &format!("/runtime/{TENANT}/{client}/mcp"), Some(key))
         };
+        let calls_key = self.new_key(CALLS, data_variable)?;
+        let lists_key = self.new_key(LISTS, data_variable)?;
         Ok(Ringway {
-            calls: target(CALLS)?,
-            lists: target(LISTS)?,
+            calls: target(CALLS, &calls_key)?,
+            lists: target(LISTS, &lists_key)?,
+            calls_key: key_id(&calls_key)?,
             listed: offer.listed,
             server,
             admin: data.join("admin.sock"),
@@ -153,19 +158,42 @@ impl Ringway {
 
     /// Has every standing stream told that its tool list changed.
     pub(crate) fn notify(&self) -> io::Result<()> {
+        self.operate("POST /notify").map(drop)
+    }
+
+    /// How many records the audit has written.
+    pub(crate) fn audit_records(&self) -> io::Result<u64> {
+        let metrics = self.operate("GET /metrics")?;
+        let records = metrics.lines().find_map(|line| {
+            line.strip_prefix("ringway_audit_records_total ")?.trim().parse().ok()
+        });
+        records.ok_or_else(|| io::Error::other("the metrics do not count audit records"))
+    }
+
+    /// The limits of calls of `echo` of which something is used up, each as level and class.
+    pub(crate) fn used_limits(&self) -> io::Result<BTreeSet<String>> {
+        let path = format!("/explain?client={TENANT}/{CALLS}&tool=echo&key={}", self.calls_key);
+        let explained: serde_json::Value =
+            serde_json::from_str(&self.operate(&format!("GET {path}"))?)?;
+        let limits = explained["limits"].as_array().into_iter().flatten();
+        let used = limits.filter(|limit| limit["remaining"].as_u64() < limit["burst"].as_u64());
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let name = |limit: &serde_json::Value| text(&limit["level"]) + " " + &text(&limit["class"]);
+        Ok(used.map(name).collect())
+    }
+
+    /// Asks the admin plane; gives the body of a good answer.
+    fn operate(&self, what: &str) -> io::Result<String> {
         let mut admin = UnixStream::connect(&self.admin)?;
         admin.set_read_timeout(Some(Duration::from_secs(30)))?;
-        admin.write_all(
-            b"POST /notify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\
-            Connection: close\r\n\r\n",
-        )?;
-        let mut answer = [0; 12];
-        admin.read_exact(&mut answer)?;
-        if answer.starts_with(b"HTTP/1.1 2") {
-            return Ok(());
+        let head = "Host: localhost\r\nContent-Length: 0\r\nConnection: close";
+        admin.write_all(format!("{what} HTTP/1.1\r\n{head}\r\n\r\n").as_bytes())?;
+        let mut answer = String::new();
+        admin.read_to_string(&mut answer)?;
+        match answer.split_once("\r\n\r\n") {
+            Some((head, body)) if head.starts_with("HTTP/1.1 2") => Ok(body.to_owned()),
+            _ => Err(io::Error::other(format!("{what} was answered {answer}"))),
         }
-        let shown = String::from_utf8_lossy(&answer);
-        Err(io::Error::other(format!("POST /notify was answered {shown}")))
     }
 }
 
@@ -174,6 +202,12 @@ impl Bare {
         let request = Request::post(&self.notify, BOTH, None, "");
         Exchange::new(&self.notify)?.ask(&request).map(drop)
     }
+}
+
+/// The id in a key, `rw_ID_SECRET`.
+fn key_id(key: &str) -> io::Result<String> {
+    let id = key.split('_').nth(1);
+    id.map(str::to_owned).ok_or_else(|| io::Error::other("a key without an id"))
 }
 
 fn settings_text(
@@ -217,13 +251,15 @@ id = "api"
 base_url = "http://{api}"
 "#
     );
+    let limits = CLASSES.map(|class| format!("{class} = {LIMIT}")).join(", ");
+    let limits = format!("{{ {limits} }}");
     if is_governed {
-        text = text.replacen("id =", "limits = { requests = { count = 900000000 } }\nid =", 1);
+        text = text.replacen("id =", &format!("limits = {limits}\nid ="), 1);
     }
     for (client, toolsets) in [(CALLS, &["echo", "appliance"][..]), (LISTS, &["listed"][..])] {
         text += &format!("\n[[client_application]]\ntenant = \"{TENANT}\"\nid = \"{client}\"\n");
         if is_governed {
-            text += CLIENT_GOVERNANCE;
+            text += &format!("limits = {limits}\ncaller_limits = {limits}\n{CLIENT_POLICY}");
         }
         for toolset in toolsets {
             let kind = if *toolset == "appliance" {
@@ -237,13 +273,13 @@ base_url = "http://{api}"
                 toolset = \"{toolset}\"\nenabled = true\n"
             );
             if is_governed {
-                text += ASSIGNMENT_GOVERNANCE;
+                text += ASSIGNMENT_POLICY;
             }
         }
     }
     text += &tool("echo", "echo", "Sends a message to the API and returns what it says.");
     if is_governed {
-        text += "limit = { count = 900000000 }\n";
+        text += &format!("limit = {LIMIT}\n");
     }
     for number in 0..offer.listed {
         let about = format!("Tool number {number}: looks something up and returns it.");
@@ -252,17 +288,19 @@ base_url = "http://{api}"
     text
 }
 
-/// Limits nobody reaches and rules that all have to be looked at.
-const CLIENT_GOVERNANCE: &str = r#"
-limits = { requests = { count = 900000000 }, mutations = { count = 900000000 }, tool_calls = { count = 900000000 } }
-caller_limits = { requests = { count = 900000000 }, mutations = { count = 900000000 }, tool_calls = { count = 900000000 } }
+/// A limit nobody reaches in a few minutes, though it is used up faster than it grows back.
+const LIMIT: &str = "{ count = 10000000, seconds = 3600 }";
+/// The classes that calls of a tool which changes something come under.
+pub(crate) const CLASSES: [&str; 3] = ["requests", "mutations", "tool_calls"];
+/// Rules that all have to be looked at.
+const CLIENT_POLICY: &str = r#"
 policy = { rules = [
     { effect = "deny", tools = ["*delete*"] },
     { effect = "deny", side_effects = ["destructive"] },
     { effect = "allow", required_trust = "low", windows = [{ from = "00:00", to = "12:00" }, { from = "12:00", to = "00:00" }] },
 ] }
 "#;
-const ASSIGNMENT_GOVERNANCE: &str = r#"
+const ASSIGNMENT_POLICY: &str = r#"
 policy = { rules = [{ effect = "deny", tools = ["nothing/*"] }, { effect = "allow" }] }
 "#;
 

@@ -22,6 +22,9 @@ use crate::telemetry::Counter;
 
 /// What a buffer has from the begin, and keeps.
 const BUFFER_BYTES: usize = 64 << 10;
+/// A buffer with more in it is to be taken at once: what waits longer has left the processor's
+/// caches by the time it is hashed and written.
+const TAKEN_ABOVE: u64 = 256 << 10;
 
 /// What is known of one line in a buffer.
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +53,14 @@ impl Buffer {
         (self.lines.len() + self.marks.len() * MARK_BYTES) as u64
     }
 
-    /// Makes it empty; what a burst made of it is given back.
+    /// Makes it empty. It keeps what it was filled with again and again; what a burst made of it is
+    /// given back the next time.
     fn clear(&mut self) {
+        let (lines, marks) = (self.lines.len(), self.marks.len());
         self.lines.clear();
         self.marks.clear();
-        self.lines.shrink_to(BUFFER_BYTES);
-        self.marks.shrink_to(BUFFER_BYTES / MARK_BYTES);
+        self.lines.shrink_to((2 * lines).max(BUFFER_BYTES));
+        self.marks.shrink_to((2 * marks).max(BUFFER_BYTES / MARK_BYTES));
     }
 }
 
@@ -183,7 +188,7 @@ impl Lane {
         // Lossless: payloads have at most 1 MiB each.
         let bytes = (buffer.lines.len() - begin) as u32;
         buffer.marks.push(Mark { time_ms: record.time_ms, bytes });
-        let is_filling = buffer.weight() > self.bytes_max / 4;
+        let is_filling = buffer.weight() > TAKEN_ABOVE.min(self.bytes_max / 4);
         drop(buffer);
         let appended = self.appended.load(Ordering::Relaxed) + u64::from(bytes) + MARK_BYTES as u64;
         self.appended.store(appended, Ordering::Relaxed);

@@ -155,12 +155,14 @@ pub(super) fn write_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-pub(super) fn write_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn write_hex(out: &mut Vec<u8>, hash: &[u8; 32]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    for &byte in bytes {
-        let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]];
-        out.extend_from_slice(&digits);
+    let mut text = [0; 64];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(hash) {
+        pair[0] = HEX[usize::from(byte >> 4)];
+        pair[1] = HEX[usize::from(byte & 15)];
     }
+    out.extend_from_slice(&text);
 }
 
 fn write_execution(out: &mut Vec<u8>, execution: ExecutionId) {

@@ -1,6 +1,6 @@
 //! The tools of a view together: names made unique, the list put in order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::exposed::{self, Wanting};
@@ -70,21 +70,11 @@ impl ToolList {
         toolsets: Vec<Arc<ShownToolset>>,
         previous: Option<&Self>,
     ) -> Result<Self, Vec<Arc<ViewTool>>> {
-        let count = toolsets.iter().map(|toolset| toolset.tools.len()).sum();
-        let mut all: Vec<Arc<ViewTool>> = Vec::with_capacity(count);
-        all.extend(toolsets.iter().flat_map(|toolset| toolset.tools.iter().cloned()));
-        // Stable, and a merge of runs that are sorted already.
-        all.sort_by(|one, other| one.name.cmp(&other.name));
-        let renamed = if has_collisions(&all) {
-            let known = previous.map_or(&[][..], |previous| &previous.renamed);
-            let renamed = tell_apart(&mut all, frame.budget, known)?;
-            all.sort_by(|one, other| one.name.cmp(&other.name));
-            renamed
-        } else {
-            Vec::new()
+        let amended = previous.and_then(|previous| previous.amended(&toolsets));
+        let (Ordered { tools, hidden }, renamed) = match amended {
+            Some(ordered) => (ordered, Vec::new()),
+            None => ordered(&toolsets, frame.budget, previous)?,
         };
-        let (hidden, tools): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|tool| tool.permission.is_denied());
         let favourites = match frame.listing {
             ToolListing::List => None,
             ToolListing::Search => Some(favourites(&tools, &frame.favourites)),
@@ -117,6 +107,40 @@ impl ToolList {
             results: Default::default(),
             search: OnceLock::new(),
         })
+    }
+
+    /// The tools of `toolsets` in order, made from this list, which has the most of them; `None`
+    /// where it has not, or where names may collide. A change of one tool takes no sorting.
+    fn amended(&self, toolsets: &[Arc<ShownToolset>]) -> Option<Ordered> {
+        if !self.renamed.is_empty() {
+            return None;
+        }
+        let (before, now) = (only_in(&self.toolsets, toolsets), only_in(toolsets, &self.toolsets));
+        let gone = addresses(before.difference(&now));
+        let come = addresses(now.difference(&before));
+        if gone.len() + come.len() > AMENDED_MAX {
+            return None;
+        }
+        let stays = |tool: &&Arc<ViewTool>| gone.binary_search(&Arc::as_ptr(tool).addr()).is_err();
+        let mut tools: Vec<Arc<ViewTool>> = Vec::with_capacity(self.tools.len() + come.len());
+        tools.extend(self.tools.iter().filter(stays).cloned());
+        let mut hidden: Vec<Arc<ViewTool>> = self.hidden.iter().filter(stays).cloned().collect();
+        let all = toolsets.iter().flat_map(|toolset| &toolset.tools);
+        for tool in all.filter(|tool| come.binary_search(&Arc::as_ptr(tool).addr()).is_ok()) {
+            let place = |list: &[Arc<ViewTool>]| {
+                list.binary_search_by(|other| other.name.cmp(&tool.name)).err()
+            };
+            let (visible_at, hidden_at) = (place(&tools)?, place(&hidden)?);
+            if is_reserved(tool.name.as_str()) {
+                return None;
+            }
+            if tool.permission.is_denied() {
+                hidden.insert(hidden_at, Arc::clone(tool));
+            } else {
+                tools.insert(visible_at, Arc::clone(tool));
+            }
+        }
+        Some(Ordered { tools, hidden })
     }
 
     /// The visible tool of that name.
@@ -239,6 +263,54 @@ pub(super) fn result<'a>(
     }
     out.extend_from_slice(b"]}");
     Arc::from(out)
+}
+
+/// Tools by their names.
+struct Ordered {
+    tools: Vec<Arc<ViewTool>>,
+    hidden: Vec<Arc<ViewTool>>,
+}
+
+/// Tools that may come and go for a list to be made from the one before; above it, sorting is as
+/// quick.
+const AMENDED_MAX: usize = 64;
+
+/// The tools of toolsets that `others` does not have, by their addresses.
+fn only_in(toolsets: &[Arc<ShownToolset>], others: &[Arc<ShownToolset>]) -> HashSet<usize> {
+    let others: HashSet<_> = others.iter().map(Arc::as_ptr).collect();
+    let own = toolsets.iter().filter(|toolset| !others.contains(&Arc::as_ptr(toolset)));
+    own.flat_map(|toolset| &toolset.tools).map(|tool| Arc::as_ptr(tool).addr()).collect()
+}
+
+/// In order, to be searched.
+fn addresses<'a>(of: impl Iterator<Item = &'a usize>) -> Vec<usize> {
+    let mut addresses: Vec<usize> = of.copied().collect();
+    addresses.sort_unstable();
+    addresses
+}
+
+/// The tools of all toolsets in order, and those that got another name because others want theirs.
+///
+/// # Errors
+/// Tools that cannot be told apart.
+fn ordered(
+    toolsets: &[Arc<ShownToolset>],
+    budget: u8,
+    previous: Option<&ToolList>,
+) -> Result<(Ordered, Vec<Arc<ViewTool>>), Vec<Arc<ViewTool>>> {
+    let count = toolsets.iter().map(|toolset| toolset.tools.len()).sum();
+    let mut all: Vec<Arc<ViewTool>> = Vec::with_capacity(count);
+    all.extend(toolsets.iter().flat_map(|toolset| toolset.tools.iter().cloned()));
+    // Stable, and a merge of runs that are sorted already.
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut renamed = Vec::new();
+    if has_collisions(&all) {
+        let known = previous.map_or(&[][..], |previous| &previous.renamed);
+        renamed = tell_apart(&mut all, budget, known)?;
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+    }
+    let (hidden, tools) = all.into_iter().partition(|tool| tool.permission.is_denied());
+    Ok((Ordered { tools, hidden }, renamed))
 }
 
 fn is_reserved(name: &str) -> bool {

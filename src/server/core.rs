@@ -127,9 +127,9 @@ impl Core {
         });
     }
 
-    /// The id under which the log knows a call.
-    pub(crate) fn next_execution_id(&self) -> ExecutionId {
-        self.execution_ids.borrow_mut().next(self.clock.now_ms())
+    /// The id under which the log knows a call that began at this time.
+    pub(crate) fn next_execution_id(&self, at_ms: u64) -> ExecutionId {
+        self.execution_ids.borrow_mut().next(at_ms)
     }
 
     /// Logs that a request is refused because it could not be recorded: seldom, because it is so of

@@ -3,7 +3,7 @@
 //! Both transports of the protocol come through here. A tool call is handed to `invoke`, which
 //! knows nothing of JSON-RPC; here its ending becomes a reply.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Instant};
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use super::{
     invoke::{self, Begun, Ended, Ending, Refused, ToolRequest},
@@ -247,14 +247,18 @@ fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
 
 /// Takes note of a notification or a response.
 fn heed(asking: &Asking<'_>, message: &Message<'_>) {
-    let (started, core) = (Instant::now(), asking.origin.core);
+    let core = asking.origin.core;
     if let Step::Cancel(id) = mcp::dispatch(&context(asking), message)
         && let Some(call) = asking.session.and_then(|session| session.call(id.text().as_bytes()))
     {
         core.cancel_call(call.core, call.number);
     }
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
-    core.metrics.request(MethodLabel::of(method.name()), OutcomeLabel::Ok, started.elapsed());
+    core.metrics.request(
+        MethodLabel::of(method.name()),
+        OutcomeLabel::Ok,
+        asking.origin.arrived.elapsed(),
+    );
 }
 
 fn request(
@@ -263,7 +267,6 @@ fn request(
     message: &Message<'_>,
     open_session: OpenSession<'_>,
 ) -> Result<Entry, Refusal> {
-    let started = Instant::now();
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
     let begin = |call_type| Trail::begin(&asking.origin, call_type, method.name());
     let mut trail = call_type_of(method).map(begin).transpose()?;
@@ -296,11 +299,12 @@ fn request(
         Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
     };
     let label = if body.is_ok() { OutcomeLabel::Ok } else { OutcomeLabel::Error };
-    let elapsed = started.elapsed();
+    let elapsed = asking.origin.arrived.elapsed();
     asking.origin.core.metrics.request(MethodLabel::of(method.name()), label, elapsed);
     let reply = Reply::new(id.to_owned_id(), body);
     if let Some(mut trail) = trail {
         trail.asked = subject(method, message);
+        trail.took = Some(elapsed);
         let outcome = match &reply.body {
             Ok(body) => {
                 if method == mcp::Method::ToolsList {

@@ -422,8 +422,9 @@ impl Ended {
             }
             Ending::Cancelled => (OutcomeLabel::Cancelled, Outcome::Cancelled),
         };
-        let (metrics, elapsed) = (&self.trail.core.metrics, self.trail.started.elapsed());
-        metrics.request(MethodLabel::ToolsCall, label, elapsed);
+        let elapsed = self.trail.started.elapsed();
+        self.trail.took = Some(elapsed);
+        self.trail.core.metrics.request(MethodLabel::ToolsCall, label, elapsed);
         outcome
     }
 }

@@ -3,7 +3,7 @@
 //! One way in for every plane and transport, and one way out: each step may refuse, and a
 //! refusal is answered in one place.
 
-use std::{rc::Rc, sync::Arc};
+use std::{rc::Rc, sync::Arc, time::Instant};
 
 use super::{
     admin,
@@ -127,6 +127,8 @@ pub(crate) struct Admission<'a> {
     pub(crate) memory: &'a mut Memory,
     pub(crate) echo: &'a Echo,
     pub(crate) out: &'a mut Vec<u8>,
+    /// When the request was whole.
+    pub(crate) arrived: Instant,
 }
 
 impl Admission<'_> {
@@ -145,6 +147,7 @@ impl Admission<'_> {
                 .filter(|session| !session.is_connection_bound() || session.is_negotiated())
                 .map(Session::revision),
             external_id: self.echo.correlation.as_deref(),
+            arrived: self.arrived,
         }
     }
 }
@@ -158,6 +161,7 @@ async fn endpoint_answer(
     echo: &mut Echo,
     out: &mut Vec<u8>,
 ) -> Result<Answer, Refusal> {
+    let arrived = Instant::now();
     guard(core, plane, request, endpoint, echo)?;
     let methods = methods_of(core, &endpoint.transport);
     if request.method() == Method::Options {
@@ -173,7 +177,8 @@ async fn endpoint_answer(
             return Err(refusal);
         }
     }
-    let mut admission = Admission { core, view, caller, trust, limits, request, memory, echo, out };
+    let mut admission =
+        Admission { core, view, caller, trust, limits, request, memory, echo, out, arrived };
     let not_allowed = Refusal::MethodNotAllowed { allow: methods };
     match &endpoint.transport {
         route::Transport::Rest(resource) => Box::pin(facade::answer(admission, resource)).await,

@@ -53,12 +53,14 @@ pub(crate) struct Origin<'a> {
     pub(crate) revision: Option<Revision>,
     /// The accepted `X-Correlation-Id`.
     pub(crate) external_id: Option<&'a str>,
+    /// When the HTTP request was whole.
+    pub(crate) arrived: Instant,
 }
 
 impl Origin<'_> {
     /// Takes one unit of a class of limits.
     pub(crate) fn take(&self, class: Class) -> Result<(), Limited> {
-        self.limits.take(class, 1, self.core.shared.now_ns())
+        self.limits.take(class, 1, self.core.shared.ns_at(self.arrived))
     }
 }
 
@@ -76,6 +78,8 @@ pub(crate) struct Trail {
     pub(crate) execution_id: ExecutionId,
     pub(crate) at_ms: u64,
     pub(crate) started: Instant,
+    /// The time from then to the answer, once that is known.
+    pub(crate) took: Option<Duration>,
     pub(crate) call_type: CallType,
     method: &'static str,
     /// What was asked for by name, where it is no tool of the view.
@@ -127,6 +131,7 @@ impl Trail {
             origin.core.log_unrecorded(refused);
             Refusal::AuditUnavailable
         })?;
+        let at_ms = origin.core.clock.now_ms();
         Ok(Self {
             core: origin.core.clone(),
             view: origin.view.clone(),
@@ -137,9 +142,10 @@ impl Trail {
             session: origin.session,
             revision: origin.revision,
             external_id: origin.external_id.map(Box::from),
-            execution_id: origin.core.next_execution_id(),
-            at_ms: origin.core.clock.now_ms(),
-            started: Instant::now(),
+            execution_id: origin.core.next_execution_id(at_ms),
+            at_ms,
+            started: origin.arrived,
+            took: None,
             call_type,
             method,
             asked: None,
@@ -227,7 +233,7 @@ impl Trail {
 
     fn record(&mut self, answer_bytes: usize) {
         let Some(reservation) = self.reservation.take() else { return };
-        let elapsed = self.started.elapsed();
+        let elapsed = self.took.unwrap_or_else(|| self.started.elapsed());
         let caller = CallerText::of(self.caller);
         let session = self.session.map(SessionText::of);
         let tool = self.tool.as_deref();
@@ -308,7 +314,7 @@ pub(crate) fn session_ended(
     session: &SessionRecord,
     end: &SessionEnd<'_>,
 ) {
-    let text = SessionText::of(key);
+    let (text, at_ms) = (SessionText::of(key), core.clock.now_ms());
     let record = Record {
         correlation: end.external_id,
         tenant: session.tenant(),
@@ -317,8 +323,8 @@ pub(crate) fn session_ended(
         revision: Some(end.revision.text()),
         session: Some(text.as_str()),
         ..Record::new(
-            core.clock.now_ms(),
-            core.next_execution_id(),
+            at_ms,
+            core.next_execution_id(at_ms),
             end.transport,
             CallType::Session,
             end.method,
