@@ -289,6 +289,9 @@ fn addresses<'a>(of: impl Iterator<Item = &'a usize>) -> Vec<usize> {
     addresses
 }
 
+/// Tools that got another name because others want theirs.
+type Renamed = Vec<Arc<ViewTool>>;
+
 /// The tools of all toolsets in order, and those that got another name because others want theirs.
 ///
 /// # Errors
@@ -297,7 +300,7 @@ fn ordered(
     toolsets: &[Arc<ShownToolset>],
     budget: u8,
     previous: Option<&ToolList>,
-) -> Result<(Ordered, Vec<Arc<ViewTool>>), Vec<Arc<ViewTool>>> {
+) -> Result<(Ordered, Renamed), Vec<Arc<ViewTool>>> {
     let count = toolsets.iter().map(|toolset| toolset.tools.len()).sum();
     let mut all: Vec<Arc<ViewTool>> = Vec::with_capacity(count);
     all.extend(toolsets.iter().flat_map(|toolset| toolset.tools.iter().cloned()));
