@@ -13,7 +13,7 @@ pub(crate) use service::{Asked, Plan, Service, answer, json_answer};
 pub(crate) use wire::{Answer, Request, Wire};
 
 /// Longest wait for anything that must happen; a test that waits so long fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits until `holds`; for what the outside sees only by asking again.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
