@@ -181,7 +181,9 @@ fn start(
             let closing = CloseOnDrop(Arc::clone(shared));
             move || {
                 let result = worker.run();
-                drop(lock);
+                // Not by closing it alone: a process that is being started may have a copy for a
+                // moment.
+                let _ = lock.unlock();
                 drop(closing);
                 let _ = done.send(result);
             }
