@@ -204,6 +204,10 @@ fn headers(connection: &Connection, faults: &mut Vec<String>) -> Vec<(Box<str>, 
     good
 }
 
+/// What a client may choose must not pass for a credential.
+const CREDENTIAL_HEADERS: [&str; 4] =
+    ["authorization", "proxy-authorization", "cookie", "x-api-key"];
+
 /// The header of the correlation id, and its own faults. Nobody else may send what it sends.
 fn correlation(connection: &Connection, faults: &mut Vec<String>) -> Option<CorrelationHeader> {
     let Correlation { strategy, header, traceparent } = &connection.correlation;
@@ -222,6 +226,8 @@ fn correlation(connection: &Connection, faults: &mut Vec<String>) -> Option<Corr
         || lower == "traceparent"
     {
         faults.push(format!("correlation.header: `{shown}` is written by the runtime itself"));
+    } else if CREDENTIAL_HEADERS.contains(&lower.as_str()) {
+        faults.push(format!("correlation.header: `{shown}` is for credentials"));
     }
     let is_execution_id = match strategy {
         CorrelationStrategy::None => return None,
@@ -336,6 +342,7 @@ mod tests {
             (Some("a b"), false, "is not a header name"),
             (Some("host"), false, "is written by the runtime"),
             (Some("Traceparent"), false, "is written by the runtime"),
+            (Some("Authorization"), false, "is for credentials"),
             (None, true, "`traceparent` is among the headers"),
         ] {
             let faults =

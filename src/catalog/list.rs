@@ -71,8 +71,8 @@ impl ToolList {
         previous: Option<&Self>,
     ) -> Result<Self, Vec<Arc<ViewTool>>> {
         let amended = previous.and_then(|previous| previous.amended(&toolsets));
-        let (Ordered { tools, hidden }, renamed) = match amended {
-            Some(ordered) => (ordered, Vec::new()),
+        let Ordered { tools, hidden, renamed } = match amended {
+            Some(ordered) => ordered,
             None => ordered(&toolsets, frame.budget, previous)?,
         };
         let favourites = match frame.listing {
@@ -140,7 +140,7 @@ impl ToolList {
                 tools.insert(visible_at, Arc::clone(tool));
             }
         }
-        Some(Ordered { tools, hidden })
+        Some(Ordered { tools, hidden, renamed: Vec::new() })
     }
 
     /// The visible tool of that name.
@@ -269,6 +269,8 @@ pub(super) fn result<'a>(
 struct Ordered {
     tools: Vec<Arc<ViewTool>>,
     hidden: Vec<Arc<ViewTool>>,
+    /// Those that got another name because others want theirs.
+    renamed: Vec<Arc<ViewTool>>,
 }
 
 /// Tools that may come and go for a list to be made from the one before; above it, sorting is as
@@ -289,10 +291,7 @@ fn addresses<'a>(of: impl Iterator<Item = &'a usize>) -> Vec<usize> {
     addresses
 }
 
-/// Tools that got another name because others want theirs.
-type Renamed = Vec<Arc<ViewTool>>;
-
-/// The tools of all toolsets in order, and those that got another name because others want theirs.
+/// The tools of all toolsets in order.
 ///
 /// # Errors
 /// Tools that cannot be told apart.
@@ -300,7 +299,7 @@ fn ordered(
     toolsets: &[Arc<ShownToolset>],
     budget: u8,
     previous: Option<&ToolList>,
-) -> Result<(Ordered, Renamed), Vec<Arc<ViewTool>>> {
+) -> Result<Ordered, Vec<Arc<ViewTool>>> {
     let count = toolsets.iter().map(|toolset| toolset.tools.len()).sum();
     let mut all: Vec<Arc<ViewTool>> = Vec::with_capacity(count);
     all.extend(toolsets.iter().flat_map(|toolset| toolset.tools.iter().cloned()));
@@ -313,7 +312,7 @@ fn ordered(
         all.sort_by(|one, other| one.name.cmp(&other.name));
     }
     let (hidden, tools) = all.into_iter().partition(|tool| tool.permission.is_denied());
-    Ok((Ordered { tools, hidden }, renamed))
+    Ok(Ordered { tools, hidden, renamed })
 }
 
 fn is_reserved(name: &str) -> bool {

@@ -182,7 +182,7 @@ fn conclude(found: &Verified) {
 
 fn tail(arguments: &TailArguments) -> Result<(), CommandError> {
     let directory = arguments.log.directory()?;
-    let mut reader = Reader::open(&directory, arguments.filter.filter())?;
+    let mut reader = Reader::open(&directory, arguments.filter.filter()?)?;
     reader.seek_last(arguments.lines)?;
     let mut out = Sink::standard();
     loop {
@@ -203,7 +203,7 @@ fn tail(arguments: &TailArguments) -> Result<(), CommandError> {
 
 fn query(arguments: &QueryArguments) -> Result<(), CommandError> {
     let directory = arguments.log.directory()?;
-    let mut reader = Reader::open(&directory, arguments.filter.filter())?;
+    let mut reader = Reader::open(&directory, arguments.filter.filter()?)?;
     let mut out = Sink::standard();
     let mut rows = Vec::new();
     let mut found = 0;
@@ -238,7 +238,7 @@ fn query(arguments: &QueryArguments) -> Result<(), CommandError> {
 
 fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     let directory = arguments.log.directory()?;
-    let mut reader = Reader::open(&directory, arguments.filter.filter())?;
+    let mut reader = Reader::open(&directory, arguments.filter.filter()?)?;
     let mut out = match &arguments.output {
         Some(path) => Sink::file(path)?,
         None => Sink::standard(),

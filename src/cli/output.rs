@@ -7,7 +7,18 @@ use std::{
 
 /// One line of a result. A closed pipe is not an error: the reader has seen enough.
 pub(super) fn line(text: impl Display) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
+    let text = text.to_string();
+    let mut out = io::stdout().lock();
+    for line in text.split('\n') {
+        let _ = writeln!(out, "{}", tame(line));
+    }
+}
+
+/// A text that nothing can hide in: control characters of both kinds are shown as `·`.
+pub(super) fn tame(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() && letter != '\t' { '·' } else { letter })
+        .collect()
 }
 
 /// A result that is a text of its own, with line ends where it has them.

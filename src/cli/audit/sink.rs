@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::super::CommandError;
-use super::told::tame;
+use super::super::output::tame;
 
 /// Where entries go. A reader that has seen enough closes it; a file that cannot be written is an
 /// error.

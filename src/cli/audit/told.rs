@@ -4,12 +4,8 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+use super::super::output::tame;
 use crate::audit::Entry;
-
-/// A text that nothing can hide in: control characters of both kinds are shown as `·`.
-pub(super) fn tame(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '·' } else { letter }).collect()
-}
 
 pub(super) const HEADER: [&str; 9] =
     ["TIME", "CLIENT", "CALLER", "TYPE", "TOOL", "DECISION", "REASON", "OUTCOME", "TOTAL"];

@@ -87,13 +87,20 @@ fn is_absent(directory: &Path) -> bool {
 }
 
 impl FilterArguments {
-    pub(super) fn filter(&self) -> Filter {
+    pub(super) fn filter(&self) -> Result<Filter, CommandError> {
         let client = self.client.as_deref();
         let (tenant, client) = match client.and_then(|client| client.split_once('/')) {
             Some((tenant, client)) => (Some(tenant.to_owned()), Some(client.to_owned())),
             None => (None, client.map(str::to_owned)),
         };
-        Filter {
+        if let (Some(tenant), Some(own)) = (&self.tenant, &tenant)
+            && tenant != own
+        {
+            return Err(CommandError::Usage(format!(
+                "--tenant {tenant} and --client {own}/… name two tenants: name one"
+            )));
+        }
+        Ok(Filter {
             from_ms: self.since,
             to_ms: self.until,
             tenant: self.tenant.clone().or(tenant),
@@ -105,7 +112,7 @@ impl FilterArguments {
             reason: self.reason.clone(),
             execution_id: self.execution.clone(),
             correlation_id: self.correlation.clone(),
-        }
+        })
     }
 }
 
@@ -182,11 +189,11 @@ mod tests {
             execution: None,
             correlation: None,
         };
-        let filter = arguments.filter();
+        let filter = arguments.filter().unwrap();
         assert_eq!(filter.tenant.as_deref(), Some("acme"));
         assert_eq!(filter.client_application.as_deref(), Some("desk"));
         arguments.client = Some("desk".into());
-        assert_eq!(arguments.filter().tenant, None);
+        assert_eq!(arguments.filter().unwrap().tenant, None);
         assert!(call_type("tools").unwrap_err().contains("tool_execution"));
         assert_eq!(decision("denied").as_deref(), Ok("denied"));
     }
