@@ -230,6 +230,10 @@ catalog = ["{catalog}"]
 [runtime.mcp.session]
 per_tenant_max = 1000000
 
+# A client that takes both kinds gets plain JSON however busy the machine is.
+[runtime.mcp.sse]
+sse_upgrade_after_ms = 60000
+
 [audit]
 enabled = {audit}
 
