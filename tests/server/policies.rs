@@ -147,8 +147,10 @@ fn a_window_allows_while_it_is_open() {
         assert!(names(&client).contains(&"save".to_owned()));
         assert_eq!(reason(&server, &client, "look", &json!({})), "allowed");
     }
+    let before = server.records().len();
     let told = client.called("save", json!({}));
     assert!(told["content"][0]["text"].as_str().unwrap().contains("other times"), "{told}");
+    eventually("the call is recorded", || server.records().len() == before + 1);
     assign(&window(-60 + 300, 60 + 300, ", utc_offset = \"+05:00\""));
     assert_eq!(reason(&server, &client, "save", &json!({})), "allowed");
 }
