@@ -35,6 +35,8 @@ const GATHER: Duration = Duration::from_millis(750);
 const STANDING_FIRST: Duration = Duration::from_millis(50);
 /// The pause before busy workers are asked again.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
+/// Streams that are told in one go: a few milliseconds.
+const STEP_STREAMS: usize = 256;
 /// Parts of the set of sessions that were told, each with a lock of its own.
 const SHARDS: usize = 16;
 
@@ -189,28 +191,31 @@ pub(crate) fn announce(core: &Rc<Core>, announcement: &Arc<Announcement>) {
             outlet.push(Arc::new(frame::control(None, None, Some(payload))));
         }
     });
-    let mut answering = Vec::new();
-    for heard in attached(core, announcement) {
-        if heard.kind == StreamKind::Post {
-            answering.push(heard);
-        } else {
-            tell(core, announcement, &heard);
-        }
-    }
-    if !answering.is_empty() {
-        let (core, announcement) = (core.clone(), announcement.clone());
-        rt::spawn(async move {
+    let (core, announcement) = (core.clone(), announcement.clone());
+    rt::spawn(async move {
+        let heard = attached(&core, &announcement).into_iter();
+        let (answering, standing): (Vec<_>, Vec<_>) =
+            heard.partition(|heard| heard.kind == StreamKind::Post);
+        tell_in_steps(&core, &announcement, &standing).await;
+        if !answering.is_empty() {
             rt::sleep(STANDING_FIRST).await;
-            for heard in &answering {
-                // Its answer may have ended it meanwhile.
-                if core.streams.borrow().outlet(heard.stream) == Some(heard.outlet) {
-                    tell(&core, &announcement, heard);
-                }
+            tell_in_steps(&core, &announcement, &answering).await;
+        }
+    });
+}
+
+/// Tells many streams without holding the core: what was told is written before more is told.
+async fn tell_in_steps(core: &Rc<Core>, announcement: &Announcement, all: &[Heard]) {
+    for step in all.chunks(STEP_STREAMS) {
+        for heard in step {
+            // Its client may have gone meanwhile, or its answer may have ended it.
+            if core.streams.borrow().outlet(heard.stream) == Some(heard.outlet) {
+                tell(core, announcement, heard);
             }
-            core.write_behind.wake();
-        });
+        }
+        core.write_behind.wake();
+        rt::sleep(Duration::ZERO).await;
     }
-    core.write_behind.wake();
 }
 
 /// A stream of this core with a client who is concerned.
