@@ -5,7 +5,7 @@
 //! stands beside do not matter: clients that hold a model to the schema make it write all that are
 //! required.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::json;
 
@@ -14,7 +14,8 @@ use super::{
     trail::{Origin, Trail},
 };
 use crate::{
-    catalog::{NEXT_ARGUMENT as NEXT, View, ViewTool},
+    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, View, ViewTool},
+    governance,
     identity::Caller,
     json::{self, Kind, OwnedRaw, Raw, write_string},
     mapping::{
@@ -164,11 +165,16 @@ pub(crate) fn next(
 pub(crate) fn read(origin: &Origin<'_>, uri: &str) -> Result<ResultBody, RpcError> {
     let owner = owner(origin.view, origin.caller);
     let kept = &origin.core.shared.kept;
+    let now_ms = origin.core.clock.now_ms();
+    // What the caller may not call now, it may not read now.
+    let is_allowed = |tool: &Arc<ViewTool>| {
+        let decision = governance::decide(&tool.permission, origin.trust, SideEffect::Read, now_ms);
+        decision.is_allowed
+    };
     let next = uri
         .strip_prefix(KEPT_RESULTS)
-        .and_then(|handle| kept.next(handle, &owner, None, origin.core.clock.now_ms()))
-        // What it may no longer call, it may no longer read.
-        .filter(|next| origin.view.tool(next.tool.as_str()).is_some());
+        .and_then(|handle| kept.next(handle, &owner, None, now_ms))
+        .filter(|next| origin.view.tool(next.tool.as_str()).is_some_and(is_allowed));
     let Some(NextPart { part, handle, .. }) = next else { return Err(mcp::unknown_resource(uri)) };
     let mut supplement = Supplement::NONE;
     tell(&mut supplement, &part.missing, handle.as_deref(), false);

@@ -87,6 +87,27 @@ fn the_rest_is_a_resource_of_its_caller_and_no_other() {
 }
 
 #[test]
+fn the_rest_is_for_those_who_may_call_its_tool_now() {
+    let service = service();
+    let server = start(&service);
+    let client = Client::new(&server, "demo/assistant").in_session(NEWEST);
+    let first = handle(&client.called("list", json!({}))).unwrap();
+    let require = |trust: &str| {
+        server.apply(&format!(
+            "[[assignment]]\ntenant = \"demo\"\nclient_application = \"assistant\"\n\
+             toolset = \"api\"\n\
+             policy = {{ rules = [{{ effect = \"allow\", required_trust = \"{trust}\" }}] }}\n"
+        ));
+    };
+    require("high");
+    assert_eq!(read(&client, &first)["error"]["code"], -32002);
+    assert_eq!(client.called("list", json!({ "next": first }))["isError"], true);
+    // It was not used up by that.
+    require("medium");
+    assert!(read(&client, &first)["result"]["contents"].is_array());
+}
+
+#[test]
 fn plain_http_gets_the_same() {
     let service = service();
     let server = start(&service);
