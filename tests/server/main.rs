@@ -28,6 +28,7 @@ mod facade;
 mod faults;
 mod governed;
 mod keys;
+mod large;
 mod lifecycle;
 mod limits;
 mod names;

@@ -167,12 +167,13 @@ fn nobody_takes_more_than_a_share_of_the_workers() {
         let gate = Arc::new(AtomicBool::new(false));
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let outcomes = Rc::new(RefCell::new(Vec::new()));
-        for _ in 0..12 {
+        for number in 0..12 {
             let (pool, outcomes, gate) = (pool.clone(), Rc::clone(&outcomes), Arc::clone(&gate));
-            let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+            let (running, greatest) = (Arc::clone(&running), Arc::clone(&most));
             spawn(async move {
                 let outcome = pool.run_for("greedy", move || {
-                    most.fetch_max(running.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
+                    greatest
+                        .fetch_max(running.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
                     while !gate.load(Ordering::Acquire) {
                         thread::yield_now();
                     }
@@ -181,6 +182,9 @@ fn nobody_takes_more_than_a_share_of_the_workers() {
                 let outcome = outcome.await;
                 outcomes.borrow_mut().push(outcome);
             });
+            if number == 0 {
+                until("the first one runs", || most.load(Ordering::Acquire) == 1).await;
+            }
         }
         // One runs, eight wait, the others are too many.
         until("too much is refused", || outcomes.borrow().len() >= 3).await;
@@ -206,16 +210,19 @@ fn names_and_the_server_itself_take_turns() {
         let pool = WorkerPool::start(1, 64).unwrap();
         let gate = Arc::new(AtomicBool::new(false));
         let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
-        let held = Arc::clone(&gate);
+        let (held, begun) = (Arc::clone(&gate), Arc::new(AtomicBool::new(false)));
         let (of_pool, done) = (pool.clone(), Rc::new(RefCell::new(0)));
+        let is_held = Arc::clone(&begun);
         spawn(async move {
             let wait = move || {
+                begun.store(true, Ordering::Release);
                 while !held.load(Ordering::Acquire) {
                     thread::yield_now();
                 }
             };
             of_pool.run(wait).await.unwrap();
         });
+        until("the worker is held", || is_held.load(Ordering::Acquire)).await;
         for whose in ["a", "a", "a", "b", "", ""] {
             let (pool, order, done) = (pool.clone(), Arc::clone(&order), Rc::clone(&done));
             spawn(async move {
