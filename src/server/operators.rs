@@ -9,8 +9,8 @@ use crate::http::RequestView;
 const AUTHOR_CHARACTERS_MAX: usize = 128;
 /// The users of this machine.
 const USERS_FILE: &str = "/etc/passwd";
-/// Who changed something where nobody tells.
-const UNKNOWN: &str = "unknown";
+/// Stands in the place of a user where the system vouches for none. No user has such a name.
+const UNVERIFIED: &str = "(unverified)";
 
 /// What is known of the author of a request.
 #[derive(Debug, Clone)]
@@ -33,15 +33,16 @@ impl Operator {
         Ok(Self { user, said })
     }
 
-    /// The author as the change log has it: the user whom the system vouches for comes with what
-    /// they say. Reads a file; not for a core.
+    /// The author as the change log has it: first the user whom the system vouches for, or that
+    /// nobody does, then what they call themselves, in quotes. Nothing that a client says can look
+    /// like what the system does. Reads a file; not for a core.
     pub(crate) fn author(&self) -> String {
         let user = self.user.map(user_name);
         match (&self.said, user) {
-            (Some(said), Some(user)) if *said != user => format!("{said} (user {user})"),
+            (Some(said), Some(user)) if *said != user => format!("{user} as {said:?}"),
             (_, Some(user)) => user,
-            (Some(said), None) => said.clone(),
-            (None, None) => UNKNOWN.to_owned(),
+            (Some(said), None) => format!("{UNVERIFIED} {said:?}"),
+            (None, None) => UNVERIFIED.to_owned(),
         }
     }
 }
@@ -94,10 +95,14 @@ mod tests {
     fn the_system_vouches_for_users_and_nobody_for_names() {
         let author =
             |user, said: Option<&str>| Operator { user, said: said.map(str::to_owned) }.author();
-        assert_eq!(author(None, None), "unknown");
-        assert_eq!(author(None, Some("ada")), "ada");
+        assert_eq!(author(None, None), "(unverified)");
+        assert_eq!(author(None, Some("ada")), "(unverified) \"ada\"");
         assert_eq!(author(Some(0), None), "root");
-        assert_eq!(author(Some(0), Some("ada")), "ada (user root)");
+        assert_eq!(author(Some(0), Some("root")), "root");
+        assert_eq!(author(Some(0), Some("ada")), "root as \"ada\"");
+        let forged = author(None, Some("x\" root as \"ada"));
+        assert_eq!(forged, "(unverified) \"x\\\" root as \\\"ada\"");
+        assert_eq!(author(None, Some("root as \"ada\"")), "(unverified) \"root as \\\"ada\\\"\"");
         assert_eq!(author(Some(4_000_000_000), None), "uid 4000000000");
     }
 

@@ -147,7 +147,7 @@ fn history_tells_who_did_what_and_outlives_crashes() {
     let lines: Vec<&str> = history.lines().collect();
     assert_eq!(lines.len(), 4, "{history}");
     assert!(lines[1].starts_with("3 ") && lines[1].contains("+0 ~1 -0"), "{history}");
-    assert!(lines[2].starts_with("2 ") && lines[2].contains("Ada (user "), "{history}");
+    assert!(lines[2].starts_with("2 ") && lines[2].contains(" as \"Ada\""), "{history}");
     assert!(lines[2].contains("+4 ~0 -0") && lines[2].ends_with("first & föremost"), "{history}");
     assert!(
         lines[3].starts_with("1 ") && lines[3].contains("ringway ") && lines[3].contains("start"),

@@ -305,6 +305,13 @@ fn the_admin_address_is_not_for_web_pages() {
     ask(&post().header("Content-Type", "text/plain").body("{}")).expect(415);
     ask(&post().body("{}")).expect(415);
     ask(&post().json(&json!({}))).expect(200);
+    // Nobody knows who asks here, whatever they say.
+    let title = json!({ "title": "Theirs" });
+    let patch = Request::new("PATCH", "/catalog/tenants/demo").header("Host", &host).json(&title);
+    let claims = "root as \"ada\"";
+    ask(&patch.header("If-Match", "*").header("X-Author", claims)).expect(200);
+    let history = ask(&Request::new("GET", "/changes?limit=1").header("Host", &host)).json();
+    assert_eq!(history["changes"][0]["author"], "(unverified) \"root as \\\"ada\\\"\"");
     // The clients' endpoints are open to operators here, and as closed to pages.
     let endpoint = || Request::new("POST", "/runtime/demo/assistant/mcp").json(&ping());
     ask(&endpoint()).expect(200);
