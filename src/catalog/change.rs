@@ -52,8 +52,11 @@ impl EntityChange {
     pub fn fields(&self) -> Vec<FieldChange> {
         let mut fields = Vec::new();
         if let (Some(before), Some(after)) = (&self.before, &self.after) {
-            let mut comparing = Comparing { kind: self.kind, path: Vec::new(), found: &mut fields };
-            comparing.values(Some(&before.entity), Some(&after.entity));
+            let (before, after) = (&before.entity, &after.entity);
+            let path = Vec::new();
+            let mut comparing =
+                Comparing { kind: self.kind, before, after, path, found: &mut fields };
+            comparing.values(Some(before), Some(after));
         }
         fields
     }
@@ -61,6 +64,9 @@ impl EntityChange {
 
 struct Comparing<'a> {
     kind: Kind,
+    /// The whole entities.
+    before: &'a Value,
+    after: &'a Value,
     /// Names with a dot or an index in front, but for the first.
     path: Vec<String>,
     found: &'a mut Vec<FieldChange>,
@@ -88,12 +94,12 @@ impl Comparing<'_> {
                 }
             }
             (before, after) => {
-                let shown = |value: Option<&Value>| {
+                let shown = |value: Option<&Value>, entity| {
                     let mut value = value.cloned()?;
-                    secrets::mask_at(self.kind, &self.path, &mut value);
+                    secrets::mask_at(self.kind, entity, &self.path, &mut value);
                     Some(value)
                 };
-                let (before, after) = (shown(before), shown(after));
+                let (before, after) = (shown(before, self.before), shown(after, self.after));
                 self.found.push(FieldChange { field: self.path.concat(), before, after });
             }
         }
@@ -158,6 +164,33 @@ mod tests {
         let dropped = change(Kind::Connection, one, json!({ "title": "t" }));
         assert_eq!(text(&dropped), [r#"headers {"A":"***","B":"***"} -"#]);
         assert!(!format!("{dropped:?}").contains("secret"));
+    }
+
+    #[test]
+    fn secrets_of_tools_are_not_shown_either() {
+        let rule = |name: &str, constant: Value| json!({ "location": "header", "source_field_name": name, "constant": constant });
+        let one =
+            json!({ "fields": [rule("X-Key", "secret-1".into()), rule("X-Other", "a".into())] });
+        let other = json!({ "fields": [rule("X-Key", "secret-2".into()), rule("X-Other", "b".into()),
+            rule("X-Token", json!(["secret-3"]))] });
+        assert_eq!(
+            text(&change(Kind::Tool, one.clone(), other.clone())),
+            [
+                "fields[0].constant \"***\" \"***\"",
+                "fields[1].constant \"a\" \"b\"",
+                "fields[2] - {\"constant\":\"***\",\"location\":\"header\",\
+                 \"source_field_name\":\"X-Token\"}",
+            ]
+        );
+        // What was a secret before is none now, and the other way round.
+        let plain = json!({ "fields": [rule("X-Plain", "shown".into())] });
+        for (before, after) in [(one, plain.clone()), (plain, other.clone()), (other, json!({}))] {
+            let told = text(&change(Kind::Tool, before, after)).join("\n");
+            assert!(!told.contains("secret"), "{told}");
+        }
+        let items = |item: &str| json!({ "fields": [rule("X-Token", json!([item, "secret-4"]))] });
+        let told = text(&change(Kind::Tool, items("secret-1"), items("secret-2")));
+        assert_eq!(told, ["fields[0].constant[0] \"***\" \"***\""]);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::effects::{EffectByArgument, Effects};
 use super::fragment::{EntryText, Fragment, Hints, Safety};
 use super::schema_hash::{hexadecimal, schema_hash, schema_version};
 use super::{
-    Annotations, BuiltinTool, CompiledConnection, DiscoveryMode, OperationName, Rate, SideEffect,
-    Tool, ToolMethod, ToolName, ToolsetId, faults,
+    Annotations, BuiltinTool, CompiledConnection, DiscoveryMode, OperationName, Rate, Secret,
+    SideEffect, Tool, ToolMethod, ToolName, ToolsetId, faults, secrets,
 };
 use crate::mapping::{
     self, Arguments, Dialect, FieldPath, Location, RequestPlan, ResponsePlan, ResultBudget,
@@ -72,6 +72,8 @@ pub struct CompiledTool {
     pub log_payloads: bool,
     /// Exposed fields, as paths, that are never kept in the audit.
     pub redact: Box<[FieldPath]>,
+    /// What it always sends and nobody may see, by its names.
+    pub secrets: Box<[(Box<str>, Secret)]>,
     /// How often it may be called, by all callers of a client application together.
     pub limit: Option<Rate>,
     /// Units a call counts in limits.
@@ -226,6 +228,7 @@ impl CompiledTool {
             budget: tool.budget,
             log_payloads: tool.log_payloads,
             redact: tool.redact.iter().map(|path| redacted(path)).collect(),
+            secrets: secrets::constants(tool),
             limit: tool.limit,
             weight: tool.weight.unwrap_or(1),
             own_input,
@@ -261,6 +264,7 @@ impl CompiledTool {
             budget: ResultBudget::default(),
             log_payloads: false,
             redact: Box::default(),
+            secrets: Box::default(),
             limit: None,
             weight: 1,
             own_input: Some(input),

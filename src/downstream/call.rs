@@ -37,9 +37,10 @@ pub(crate) fn rest_parts(tool: &CompiledTool) -> Option<(&CompiledConnection, &R
 }
 
 pub(crate) fn asked<'a>(tool: &'a CompiledTool, connection: &'a CompiledConnection) -> Asked<'a> {
+    let constants = &*tool.secrets;
     let (tool, connection, headers) =
         (tool.source_name.as_str(), connection.id.as_str(), &*connection.headers);
-    Asked { tool, connection, headers }
+    Asked { tool, connection, headers, constants }
 }
 
 /// Connections that trust different roots do not share sockets.

@@ -10,22 +10,26 @@ use base64::engine::general_purpose::STANDARD;
 use memchr::{memchr, memchr2, memmem};
 use smallvec::SmallVec;
 
-use crate::catalog::Secret;
+use crate::catalog::{Secret, is_credential};
 
 /// Stands where a credential stood.
 const MARK: &str = "[removed]";
 /// A value shorter than this is not struck out: it would blacken ordinary words.
 const SECRET_BYTES_MIN: usize = 8;
 
-/// What must not be shown of a connection's headers.
+/// What must not be shown of a connection's headers, and of what a tool always sends.
 #[derive(Default)]
 pub(crate) struct Credentials<'a>(SmallVec<[Cow<'a, str>; 4]>);
 
 impl<'a> Credentials<'a> {
     /// The credentials among these headers: each whole value, and the secrets inside it.
-    pub(crate) fn of(headers: &'a [(Box<str>, Secret)]) -> Self {
+    pub(crate) fn of(
+        headers: &'a [(Box<str>, Secret)],
+        constants: &'a [(Box<str>, Secret)],
+    ) -> Self {
         let mut found = Self::default();
-        for (name, value) in headers.iter().filter(|(name, _)| is_credential(name)) {
+        let sent = headers.iter().chain(constants);
+        for (name, value) in sent.filter(|(name, _)| is_credential(name)) {
             let value = value.expose();
             found.add(value);
             if name.eq_ignore_ascii_case("cookie") {
@@ -120,15 +124,6 @@ impl<'a> Credentials<'a> {
     }
 }
 
-/// Whether a header of this name carries something that must not be shown.
-pub(crate) fn is_credential(name: &str) -> bool {
-    const PARTS: [&[u8]; 7] =
-        [b"auth", b"cookie", b"key", b"token", b"secret", b"pass", b"credential"];
-    let name = name.as_bytes();
-    let holds = |part: &[u8]| name.windows(part.len()).any(|w| w.eq_ignore_ascii_case(part));
-    PARTS.iter().any(|part| holds(part))
-}
-
 /// Where the closing quote of a string stands, whose inside `string` begins with.
 fn string_end(string: &[u8]) -> usize {
     let mut at = 0;
@@ -193,7 +188,7 @@ mod tests {
 
     fn struck(list: &[(&str, &str)], json: &str) -> String {
         let headers = headers(list);
-        let out = Credentials::of(&headers).strike_json(json.as_bytes().to_vec());
+        let out = Credentials::of(&headers, &[]).strike_json(json.as_bytes().to_vec());
         let out = String::from_utf8(out).unwrap();
         assert!(json::guard(out.as_bytes()).is_ok(), "{out}");
         out
@@ -255,7 +250,7 @@ mod tests {
     #[test]
     fn text_loses_them_too() {
         let headers = headers(&[("X-Api-Key", "abc/defgh")]);
-        let strike = |text: &str| Credentials::of(&headers).strike_text(text.to_owned());
+        let strike = |text: &str| Credentials::of(&headers, &[]).strike_text(text.to_owned());
         assert_eq!(strike("key abc/defgh\nabc/defgh é"), "key [removed]\n[removed] é");
         assert_eq!(strike("{\"k\":\"abc\\/defgh\"}\n{\\"), "{\"k\":\"[removed]\"}\n{\\");
         assert_eq!(strike("C:\\é"), "C:\\é");

@@ -7,11 +7,11 @@
 
 use std::fmt::Write;
 
-use crate::catalog::Secret;
+use crate::catalog::{Secret, is_credential};
 use crate::http::reason;
 use crate::json::{self, Kind, Raw};
 
-use super::credentials::{Credentials, is_credential};
+use super::credentials::Credentials;
 use super::media::{Media, text_of, unmarked};
 
 /// How much of a body is quoted.
@@ -37,6 +37,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) connection: &'a str,
     /// The headers the connection adds: among them its credentials.
     pub(crate) headers: &'a [(Box<str>, Secret)],
+    /// The credentials the tool always sends.
+    pub(crate) constants: &'a [(Box<str>, Secret)],
 }
 
 /// The text of a failure with this head and (decoded) body.
@@ -63,7 +65,7 @@ pub(crate) fn describe(
     if let Some(id) = head.correlation_id.as_deref().map(one_line).filter(|id| !id.is_empty()) {
         let _ = write!(text, "\nCorrelation id: {id}");
     }
-    Credentials::of(asked.headers).strike_text(text)
+    Credentials::of(asked.headers, asked.constants).strike_text(text)
 }
 
 fn push_word(text: &mut String, word: &str) {
@@ -229,7 +231,12 @@ mod tests {
     ) -> String {
         let content_type = Some(content_type).filter(|text| !text.is_empty());
         let media = Media::of(content_type, body);
-        describe(head, &media, body, Asked { tool: "show", connection: "orders", headers })
+        describe(
+            head,
+            &media,
+            body,
+            Asked { tool: "show", connection: "orders", headers, constants: &[] },
+        )
     }
 
     fn secret() -> Vec<(Box<str>, Secret)> {

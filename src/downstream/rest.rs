@@ -304,7 +304,8 @@ impl RestCaller {
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
             Some(head.shape(plain, response, asked(&tool, connection)))
         };
-        let shaped = rt::timeout(call.budget.left(Instant::now()), self.workers.run(work)).await;
+        let shaped = self.workers.run_for(call.connection.tenant.as_str(), work);
+        let shaped = rt::timeout(call.budget.left(Instant::now()), shaped).await;
         match shaped {
             Ok(Ok(Some(shaped))) => shaped,
             Ok(_) => Err(CallError::Overloaded),
