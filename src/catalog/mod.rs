@@ -19,7 +19,8 @@
 //!   are the very same values;
 //! - the bytes of lists are put together here, for each shape of the protocol;
 //! - access that is taken away is away at once; names of tools that went stay callable for a while;
-//! - secrets of connections show in no `Debug`, no message and no [`FieldChange`].
+//! - secrets of connections show in no `Debug`, no message and no [`FieldChange`]; those that tools
+//!   always send show in no message and no [`FieldChange`].
 //!
 //! Only [`files`] reads files, and never on a core.
 
@@ -50,6 +51,7 @@ mod permission;
 mod policy;
 mod problem;
 mod prompts;
+mod remarks;
 mod rows;
 mod schema_hash;
 pub mod search;
@@ -94,7 +96,7 @@ pub use policy::{
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::{EffectivePrompt, PROMPT_MIME_TYPE};
 pub use rows::{Row, RowError};
-pub use secrets::MASK;
+pub use secrets::{MASK, is_credential};
 pub use shown::ViewTool;
 pub use snapshot::Snapshot;
 pub use tool::{CompiledTool, NEXT_ARGUMENT, ToolKind};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::compile::{Compiled, compile};
 use super::deprecated::{FormerTools, Grace};
+use super::remarks::remarks;
 use super::view::{View, ViewChange};
 use super::{Entities, Origin, Problem, Row};
 
@@ -13,6 +14,7 @@ use super::{Entities, Origin, Problem, Row};
 pub struct Snapshot {
     version: u64,
     compiled: Compiled,
+    remarks: Vec<Problem>,
 }
 
 impl Snapshot {
@@ -69,7 +71,11 @@ impl Snapshot {
             let message = "some of its files could not be read";
             problems.push(Problem::new(&Origin::new("catalog", 0), message));
         }
-        if problems.is_empty() { Ok(Self { version, compiled }) } else { Err(problems) }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let remarks = remarks(entities, &compiled);
+        Ok(Self { version, compiled, remarks })
     }
 
     pub(super) fn check(entities: &Entities) -> Vec<Problem> {
@@ -79,6 +85,12 @@ impl Snapshot {
     /// The number given to it when it was compiled; it grows with every change.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// What was written and has no effect: patterns that no tool fits, paths that no field is at.
+    /// Each is about the place it names; nothing of it is wrong.
+    pub fn remarks(&self) -> &[Problem] {
+        &self.remarks
     }
 
     /// What a client application of a tenant sees.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{CommandError, output};
 use crate::{
-    catalog::{self, Entities},
+    catalog::{self, Entities, Snapshot},
     rt::{self, ServerTls},
     settings::{self, Settings},
 };
@@ -39,6 +39,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     problems.dedup();
     if !problems.is_empty() {
         return Err(CommandError::problems(&problems));
+    }
+    if let Ok(snapshot) = Snapshot::compile(&entities, 0) {
+        output::remarks(snapshot.remarks());
     }
     output::line(format_args!(
         "Settings and catalog are good: {} entities, {} tools.",

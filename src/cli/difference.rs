@@ -14,6 +14,9 @@ const VALUE_CHARACTERS_MAX: usize = 200;
 pub(super) struct Told {
     pub(super) version: u64,
     pub(super) changes: Vec<Change>,
+    /// What of the catalog has no effect.
+    #[serde(default)]
+    remarks: Vec<String>,
 }
 
 /// One entity of it.
@@ -53,6 +56,7 @@ pub(super) fn settle(
     change: impl FnOnce(u64) -> Result<Told, CommandError>,
 ) -> Result<(), CommandError> {
     print(&would.changes);
+    output::remarks(&would.remarks);
     let counts = counts(&would.changes);
     if dry_run {
         output::line(format_args!("{counts}. Nothing was changed (--dry-run)."));

@@ -36,6 +36,13 @@ pub(super) fn remark(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// What has no effect and is no error, on standard error, each on a line.
+pub(super) fn remarks(remarks: &[impl ToString]) {
+    for text in remarks {
+        remark(format_args!("warning: {}", tame(&text.to_string())));
+    }
+}
+
 /// Columns aligned by their widest cell, each row a line.
 pub(super) fn table(header: &[&str], rows: &[Vec<String>]) {
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();

@@ -25,7 +25,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         let text = match value {
             Value::String(text) => text.clone(),
             Value::Array(items) => {
-                items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+                // Remarks are sentences.
+                let between = if name == "catalog_remarks" { "\n" } else { ", " };
+                items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(between)
             }
             Value::Object(_) => problems(value),
             other => other.to_string(),

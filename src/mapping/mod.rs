@@ -52,7 +52,7 @@ pub use dialect::{Dialect, in_dialect};
 pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema, without};
 pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
 pub use keys::KEY_BYTES_MAX;
-pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment};
+pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment, below_arrays, in_member};
 pub use repair::{REPAIRS_NAMED_MAX, Repair, RepairKind, Repairs};
 pub use request::{OutgoingRequest, RequestPlan};
 pub use response::{ResponsePlan, Translated};

@@ -84,6 +84,27 @@ impl FieldPath {
     }
 }
 
+/// What is left of a path in the member `key`; `None` where it does not lead there. Arrays are passed
+/// through, and a name with dots in it may be several of the path's.
+pub fn in_member<'p>(path: &'p [Segment], key: &str) -> Option<&'p [Segment]> {
+    let (mut path, mut key) = (path, key);
+    loop {
+        let Some((Segment::Name(name), rest)) = path.split_first() else { return None };
+        key = key.strip_prefix(&**name)?;
+        path = below_arrays(rest);
+        if key.is_empty() {
+            return Some(path);
+        }
+        key = key.strip_prefix('.')?;
+    }
+}
+
+/// The path without the arrays it begins with.
+pub fn below_arrays(path: &[Segment]) -> &[Segment] {
+    let arrays = path.iter().take_while(|segment| **segment == Segment::Each).count();
+    &path[arrays..]
+}
+
 impl fmt::Display for FieldPath {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {

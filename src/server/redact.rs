@@ -8,7 +8,7 @@
 
 use crate::{
     json::{self, Kind, Raw, write_string},
-    mapping::{FieldPath, Segment},
+    mapping::{FieldPath, Segment, below_arrays, in_member},
 };
 
 /// What stands in the place of a value that is not kept.
@@ -76,7 +76,7 @@ fn write(raw: Raw<'_>, paths: &[&[Segment]], out: &mut Vec<u8>) {
                 }
                 write_string(out, &key);
                 out.push(b':');
-                let below: Vec<_> = paths.iter().filter_map(|path| member(path, &key)).collect();
+                let below: Vec<_> = paths.iter().filter_map(|path| in_member(path, &key)).collect();
                 write_field(value, &below, out);
             }
             out.push(b'}');
@@ -95,25 +95,6 @@ fn write(raw: Raw<'_>, paths: &[&[Segment]], out: &mut Vec<u8>) {
         Kind::String => out.extend_from_slice(REDACTED),
         _ => out.extend_from_slice(raw.text().as_bytes()),
     }
-}
-
-/// What is left of a path in the member `key`; `None` where it does not lead there.
-fn member<'p>(path: &'p [Segment], key: &str) -> Option<&'p [Segment]> {
-    let (mut path, mut key) = (path, key);
-    loop {
-        let Some((Segment::Name(name), rest)) = path.split_first() else { return None };
-        key = key.strip_prefix(&**name)?;
-        path = below_arrays(rest);
-        if key.is_empty() {
-            return Some(path);
-        }
-        key = key.strip_prefix('.')?;
-    }
-}
-
-fn below_arrays(path: &[Segment]) -> &[Segment] {
-    let arrays = path.iter().take_while(|segment| **segment == Segment::Each).count();
-    &path[arrays..]
 }
 
 #[cfg(test)]

@@ -453,3 +453,96 @@ fn a_body_that_says_two_things_of_one_key_is_refused() {
         server.admin("GET", &format!("/catalog/tenants/{tenant}"), None).expect(404);
     }
 }
+
+#[test]
+fn what_has_no_effect_is_told_and_is_no_error() {
+    let service = Service::echo();
+    let find = (
+        "find",
+        "GET",
+        "/find",
+        r#"fields = [{ source_field_name = "q", location = "query" }]
+response_fields = [{ source_field_name = "id" }]
+redact = ["qq"]"#,
+    );
+    let server = Setup::new().api(&service.base(), &[find]).start();
+    let told = |remarks: &Value| remarks.as_array().unwrap().len();
+    let status = || server.admin("GET", "/status", None).expect(200).json();
+    assert_eq!(told(&status()["catalog_remarks"]), 1, "{}", status());
+    let lines = server.command(&["status"]).succeeded().stdout;
+    assert!(lines.contains("tool demo/api/find: redact: nothing is at \"qq\""), "{lines}");
+    let policy = "[[client_application]]\ntenant = \"demo\"\nid = \"public\"\nopen = true\n\
+                  policy = { rules = [{ effect = \"deny\", tools = [\"fin\"] }] }\n";
+    let file = server.write("policy.toml", policy);
+    for more in [vec!["--dry-run"], vec![]] {
+        let done = server.command(&[vec!["apply", &file], more].concat()).succeeded();
+        let warning = "warning: ";
+        assert!(done.stderr.contains(warning) && done.stderr.contains("`fin` fits no tool"));
+        assert!(done.stderr.contains("policy.toml:1: client application demo/public"), "{done:?}");
+    }
+    assert_eq!(told(&status()["catalog_remarks"]), 2);
+    let checked = server.command(&["check"]).succeeded();
+    assert!(checked.stderr.contains("\"qq\""), "{checked:?}");
+    // Over the API, and gone once it is put right.
+    let patch = json!({ "redact": ["q"] });
+    let request = Request::new("PATCH", "/catalog/tools/demo/api/find").header("If-Match", "*");
+    let done = Wire::unix(&server.admin_socket()).ask(&request.json(&patch)).expect(200).json();
+    assert_eq!(told(&done["remarks"]), 1, "{done}");
+}
+
+#[test]
+fn what_a_tool_sends_as_its_credential_is_shown_to_nobody() {
+    const SECRET: &str = "t0p-s3cret-4711";
+    let service = Service::start(|asked| {
+        let body = json!({ "key": asked.header("X-Api-Key"), "target": asked.target });
+        Plan::Answer(json_answer(&body.to_string()))
+    });
+    let fields = format!(
+        r#"fields = [
+  {{ source_field_name = "X-Api-Key", location = "header", constant = "{SECRET}" }},
+  {{ source_field_name = "token", location = "query", constant = "{SECRET}" }},
+]
+log_payloads = true"#
+    );
+    let server = Setup::new().api(&service.base(), &[("find", "GET", "/find", &fields)]).start();
+    let client = Client::keyless(&server, "demo/public");
+    let result = client.called("find", json!({}));
+    assert!(result.to_string().contains("[removed]"), "{result}");
+    assert!(!result.to_string().contains(SECRET), "{result}");
+    let asked = service.asked();
+    assert_eq!(asked.header("X-Api-Key"), Some(SECRET));
+    assert!(asked.target.contains(SECRET));
+
+    let path = "/catalog/tools/demo/api/find";
+    let read = server.admin("GET", path, None).expect(200);
+    let mut entity = read.json();
+    assert_eq!(entity["fields"][0]["constant"], "***");
+    // Written back as it was read, with something else changed.
+    entity["description"] = "Another.".into();
+    let request = Request::new("PUT", path).header("If-Match", read.header("ETag").unwrap());
+    let done = Wire::unix(&server.admin_socket()).ask(&request.json(&entity)).expect(200);
+    assert!(!done.text().contains(SECRET), "{}", done.text());
+    client.called("find", json!({}));
+    assert_eq!(service.asked().header("X-Api-Key"), Some(SECRET));
+
+    let patch = json!({ "fields": [
+        { "source_field_name": "X-Api-Key", "location": "header", "constant": "***" },
+        { "source_field_name": "token", "location": "query", "constant": "other-s3cret" },
+    ] });
+    let request = Request::new("PATCH", path).header("If-Match", "*").json(&patch);
+    let done = Wire::unix(&server.admin_socket()).ask(&request).expect(200);
+    assert!(!done.text().contains("s3cret"), "{}", done.text());
+    for words in [vec!["history", "3"], vec!["export", "--mask"], vec!["audit", "export"]] {
+        let shown = server.command(&words).succeeded().stdout;
+        assert!(!shown.contains("s3cret"), "{words:?}: {shown}");
+    }
+    assert!(!server.log_text().contains("s3cret"));
+    // Whole, it goes to another server; masked, back to this one.
+    let whole = server.command(&["export"]).succeeded().stdout;
+    assert!(whole.contains(SECRET) && whole.contains("other-s3cret"));
+    for text in [whole, server.command(&["export", "--mask"]).succeeded().stdout] {
+        let file = server.write("exported.toml", &text);
+        let same = server.command(&["apply", "--prune", &file]).succeeded().stdout;
+        assert!(same.starts_with("0 added, 0 changed, 0 removed"), "{same}");
+    }
+}

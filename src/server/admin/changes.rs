@@ -10,7 +10,7 @@ use super::{
     ask::{self, Ask, bad},
 };
 use crate::{
-    catalog::{Action, ChangeHeader, Entities, EntityChange},
+    catalog::{Action, ChangeHeader, Entities, EntityChange, Problem},
     server::{
         change_error::ChangeError,
         change_log,
@@ -130,7 +130,20 @@ pub(super) fn told(applied: &Applied, is_dry: bool) -> Value {
         "version": applied.version,
         "dry_run": is_dry,
         "changes": applied.changes.iter().map(change).collect::<Vec<_>>(),
+        "remarks": remarks(&applied.remarks),
     })
+}
+
+/// Most remarks that are told at once.
+const REMARKS_MAX: usize = 50;
+
+/// What of the catalog has no effect.
+pub(super) fn remarks(remarks: &[Problem]) -> Vec<String> {
+    let mut told: Vec<String> = remarks.iter().take(REMARKS_MAX).map(Problem::to_string).collect();
+    if remarks.len() > REMARKS_MAX {
+        told.push(format!("and {} more", remarks.len() - REMARKS_MAX));
+    }
+    told
 }
 
 fn change(change: &EntityChange) -> Value {

@@ -440,11 +440,17 @@ fn change() -> Value {
 fn result() -> Value {
     json!({
         "type": "object",
-        "required": ["version", "dry_run", "changes"],
+        "required": ["version", "dry_run", "changes", "remarks"],
         "properties": {
             "version": { "type": "integer", "description": "Of the catalog, now" },
             "dry_run": { "type": "boolean" },
             "changes": entity_changes(),
+            "remarks": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "What of the whole catalog has no effect: patterns that no tool \
+                                fits, paths that no field is at",
+            },
             "entity": { "description": "As it is now, where one was changed" },
             "etag": { "type": "string" },
         },

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::changes;
 use crate::{
     rt,
     server::{core::Core, health, shared::Shared, time},
@@ -41,6 +42,7 @@ pub(super) fn status(core: &Core) -> Value {
         "store": store,
         "catalog_version": published.snapshot.version(),
         "catalog_files": catalog_files(shared),
+        "catalog_remarks": changes::remarks(published.snapshot.remarks()),
         "client_applications": clients,
         "tools": tools.len(),
         "keys": published.keys.len(),

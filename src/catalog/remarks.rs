@@ -1,0 +1,202 @@
+//! What an operator wrote that has no effect: patterns no tool fits, paths no field is at.
+//!
+//! None of it is wrong, so a catalog with remarks is a good one. But who hides a field or denies a
+//! tool and misspells it must hear of it. A remark is only made of what is certain: where an answer
+//! may hold anything, a path may lead somewhere.
+
+use serde_json::Value;
+
+use super::{
+    Assignment, ClientApplication, Entities, Entity, Entry, PROBLEMS_MAX, Policy, Problem, Tool,
+    ToolListing, ToolPattern, View, ViewTool, names,
+};
+use crate::mapping::{self, FieldPath, FieldRule, RequestPlan, Segment};
+
+/// Finds the tools that are compiled from an entity's.
+pub(super) trait Compiled {
+    /// What a client application sees.
+    fn view(&self, tenant: &str, client_application: &str) -> Option<&View>;
+
+    /// The plan of a published tool's requests.
+    fn request_plan(&self, tool: &Tool) -> Option<&RequestPlan>;
+}
+
+/// Everything that has no effect, in the order of files and lines.
+pub(super) fn remarks(entities: &Entities, compiled: &impl Compiled) -> Vec<Problem> {
+    let mut remarks = Remarks(Vec::new());
+    for entry in &entities.client_applications {
+        let client = &entry.value;
+        if let Some(view) = compiled.view(client.tenant.as_str(), client.id.as_str()) {
+            remarks.client_application(entry, view);
+        }
+    }
+    for entry in entities.assignments.iter().filter(|entry| entry.value.enabled) {
+        let (tenant, client) = (&entry.value.tenant, &entry.value.client_application);
+        if let Some(view) = compiled.view(tenant.as_str(), client.as_str()) {
+            remarks.assignment(entry, view);
+        }
+    }
+    for entry in entities.tools.iter().filter(|entry| !entry.value.redact.is_empty()) {
+        if let Some(plan) = compiled.request_plan(&entry.value) {
+            remarks.tool(entry, plan);
+        }
+    }
+    let Remarks(mut remarks) = remarks;
+    remarks.sort();
+    remarks.dedup();
+    remarks.truncate(PROBLEMS_MAX);
+    remarks
+}
+
+struct Remarks(Vec<Problem>);
+
+impl Remarks {
+    fn client_application(&mut self, entry: &Entry<ClientApplication>, view: &View) {
+        let client = &entry.value;
+        self.policy(entry, &client.policy, || view.assigned(), "that is assigned to it");
+        for pattern in &client.favourites {
+            let shown = names::shortened(pattern.as_str());
+            if client.tool_listing == ToolListing::List {
+                let text = format!("favourites: `{shown}`: only `tool_listing = \"search\"` asks");
+                self.add(entry, text);
+            } else if !fits(pattern, view.tools().iter().map(AsRef::as_ref)) {
+                self.add(entry, format!("favourites: `{shown}` fits no tool that it is shown"));
+            }
+        }
+    }
+
+    fn assignment(&mut self, entry: &Entry<Assignment>, view: &View) {
+        let assignment = &entry.value;
+        let tools = || view.assigned().filter(|tool| tool.toolset == assignment.toolset);
+        self.policy(entry, &assignment.policy, tools, "of the toolset");
+    }
+
+    fn policy<'a, T: Entity, I: Iterator<Item = &'a std::sync::Arc<ViewTool>>>(
+        &mut self,
+        entry: &Entry<T>,
+        policy: &Policy,
+        tools: impl Fn() -> I,
+        whose: &str,
+    ) {
+        for (place, rule) in policy.rules.iter().enumerate() {
+            for pattern in &rule.tools {
+                if !fits(pattern, tools().map(AsRef::as_ref)) {
+                    let shown = names::shortened(pattern.as_str());
+                    let text =
+                        format!("policy.rules[{place}].tools: `{shown}` fits no tool {whose}");
+                    self.add(entry, text);
+                }
+            }
+        }
+    }
+
+    fn tool(&mut self, entry: &Entry<Tool>, plan: &RequestPlan) {
+        let tool = &entry.value;
+        // What is known of answers; nothing where they may hold what no rule names.
+        let may_be_anything = tool.pass_unmapped || tool.response_fields.iter().any(is_open);
+        let output = mapping::output_schema(&tool.response_fields);
+        let output = output.ok().flatten().filter(|_| !may_be_anything);
+        for text in &tool.redact {
+            let Ok(path) = FieldPath::parse(text) else { continue };
+            let is_in = |schema: &Value, absent: Absent| may_hold(schema, path.segments(), absent);
+            let is_found = is_in(plan.input_schema(), Absent::Open)
+                || output.as_ref().is_none_or(|output| {
+                    // An answer that is no object is kept as it is, not as clients are shown it.
+                    is_in(output, Absent::Closed)
+                        || output
+                            .pointer("/properties/result")
+                            .is_some_and(|inner| is_in(inner, Absent::Closed))
+                });
+            if !is_found {
+                let shown = names::shortened(text);
+                let message = format!(
+                    "redact: nothing is at {shown:?}, by the names that clients are shown: \
+                     nothing is kept out of the audit by it"
+                );
+                self.add(entry, message);
+            }
+        }
+    }
+
+    fn add<T: Entity>(&mut self, entry: &Entry<T>, text: impl std::fmt::Display) {
+        let name = entry.value.name();
+        self.0.push(Problem::new(&entry.origin, format!("{name}: {text}")));
+    }
+}
+
+fn fits<'a>(pattern: &ToolPattern, mut tools: impl Iterator<Item = &'a ViewTool>) -> bool {
+    tools.any(|tool| pattern.matches(tool.toolset.as_str(), tool.source_name.as_str()))
+}
+
+/// Whether an answer may hold more below a rule than rules name.
+fn is_open(rule: &FieldRule) -> bool {
+    rule.schema.is_some()
+        || rule.additional_properties.as_ref().is_some_and(|other| *other != Value::Bool(false))
+}
+
+/// What a schema says of members by saying nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    /// There may be any, as JSON Schema has it.
+    Open,
+    /// There are none beside those that are named.
+    Closed,
+}
+
+/// Keywords that say more than is looked at here.
+const DEEPER: [&str; 9] = [
+    "$ref",
+    "$dynamicRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "if",
+    "patternProperties",
+    "prefixItems",
+    "dependentSchemas",
+];
+
+/// Whether what is at a path may be in a document of this schema. As deep as the path, which is
+/// bounded, and the arrays of the schema, which are too.
+fn may_hold(schema: &Value, path: &[Segment], absent: Absent) -> bool {
+    let path = mapping::below_arrays(path);
+    let Some(words) = schema.as_object() else { return *schema != Value::Bool(false) };
+    if path.is_empty() || DEEPER.iter().any(|word| words.contains_key(*word)) {
+        return true;
+    }
+    let is_said = |kind: &str| match words.get("type") {
+        Some(Value::String(one)) => one == kind,
+        Some(Value::Array(several)) => several.iter().any(|one| one == kind),
+        _ => true,
+    };
+    // A text may be an object's, and goes as a whole.
+    if is_said("string") && words.contains_key("type") {
+        return true;
+    }
+    let named = words.get("properties").and_then(Value::as_object);
+    let items = words.get("items");
+    let in_items =
+        is_said("array") && items.map_or(named.is_none(), |items| may_hold(items, path, absent));
+    in_items || (is_said("object") && may_have_member(words, named, path, absent))
+}
+
+fn may_have_member(
+    words: &serde_json::Map<String, Value>,
+    named: Option<&serde_json::Map<String, Value>>,
+    path: &[Segment],
+    absent: Absent,
+) -> bool {
+    let is_named = named.into_iter().flatten().any(|(name, schema)| {
+        mapping::in_member(path, name).is_some_and(|rest| may_hold(schema, rest, absent))
+    });
+    let is_open = match (words.get("additionalProperties"), absent) {
+        (Some(more), _) => *more != Value::Bool(false),
+        (None, Absent::Open) => true,
+        (None, Absent::Closed) => named.is_none() && !words.contains_key("items"),
+    };
+    is_named || is_open
+}
+
+#[cfg(test)]
+#[path = "remarks_tests.rs"]
+mod tests;
