@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::entities::for_each_list;
-use super::{Entities, Entity, EntityChange, EntityName, Entry, Kind, Origin};
+use super::{Document, Entities, Entity, EntityChange, EntityName, Entry, Kind, Origin};
 
 const ROW_VERSION: u8 = 1;
 
@@ -78,6 +78,26 @@ impl EntityChange {
 }
 
 impl Entities {
+    /// The tag of each entity's content, by the key of its row: see [`Document::tag`].
+    pub fn tags(&self) -> impl Iterator<Item = (Vec<u8>, String)> {
+        fn all<T: Entity>(list: &[Entry<T>]) -> impl Iterator<Item = (Vec<u8>, String)> + '_ {
+            list.iter().map(|entry| (entry.value.name().row_key(), Document::of(entry).tag()))
+        }
+        all(&self.tenants)
+            .chain(all(&self.client_applications))
+            .chain(all(&self.connections))
+            .chain(all(&self.toolsets))
+            .chain(all(&self.tools))
+            .chain(all(&self.assignments))
+    }
+
+    /// Keeps those whose row's key is one that `keeps`.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&[u8]) -> bool) {
+        for_each_list!(mut self, list => {
+            list.retain(|entry| keeps(&entry.value.name().row_key()));
+        });
+    }
+
     /// All rows. Of two entities with one name the later one counts, as in [`Entities::overlay`].
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::with_capacity(self.len());

@@ -18,11 +18,13 @@ use parking_lot::Mutex;
 use super::{
     change_error::ChangeError,
     change_log::{self, ChangeLog, ChangeLogError, Kept},
+    declared::Declared,
     time,
 };
 use crate::{
     catalog::{
-        Action, ChangeHeader, ChangeRecord, Entities, EntityChange, FormerTools, Grace, Snapshot,
+        Action, ChangeHeader, ChangeRecord, Entities, EntityChange, FormerTools, Grace, Problem,
+        Snapshot,
     },
     identity::{KeyId, KeyRecord, KeyTable},
     settings::Settings,
@@ -77,6 +79,8 @@ struct Past {
     log: ChangeLog,
     /// The rows of tools that went, as the store has them.
     former_rows: Rows,
+    /// What the settings' files said when they were last read.
+    declared: Declared,
 }
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -85,33 +89,40 @@ type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 const SCAN_ROWS: usize = 1024;
 
 impl Publication {
-    /// Loads what the store has, lays `declared` over it, and keeps the result.
+    /// Loads what the store has, lays over it what is news in `declared`, and keeps the result.
     pub(crate) fn load(
         store: &Store,
         settings: &Settings,
         declared: Entities,
         new_keys: Vec<KeyRecord>,
     ) -> Result<Self, ChangeError> {
-        let Stored { entities: stored, former, mut log, former_rows } =
+        let Stored { entities: stored, former, mut log, former_rows, declared: before } =
             Stored::read(store, settings)?;
-        let mut entities = stored.clone();
-        entities.overlay(declared);
-        entities.unmask_secrets(&stored).map_err(ChangeError::Problems)?;
-        let changes = stored.changes(&entities);
-        let version = log.newest() + u64::from(!changes.is_empty());
         let grace = grace_of(settings);
         let restored = Snapshot::restore(&stored, log.newest(), &former, grace.now_ms);
-        let snapshot = match &restored {
-            Ok(restored) => Snapshot::recompile(restored, &entities, version, grace),
-            // What was good for an older release; the files may mend it.
-            Err(_) => Snapshot::restore(&entities, version, &former, grace.now_ms),
+        let mut compile = |declared: &Entities| {
+            let mut entities = stored.clone();
+            entities.overlay(declared.clone());
+            entities.unmask_secrets(&stored).map_err(ChangeError::Problems)?;
+            let changes = stored.changes(&entities);
+            let version = log.newest() + u64::from(!changes.is_empty());
+            let snapshot = match &restored {
+                Ok(restored) => Snapshot::recompile(restored, &entities, version, grace),
+                // What was good for an older release; the files may mend it.
+                Err(_) => Snapshot::restore(&entities, version, &former, grace.now_ms),
+            };
+            let snapshot = snapshot.map_err(ChangeError::Problems)?;
+            Ok((entities, changes, version, snapshot))
         };
-        let snapshot = snapshot.map_err(ChangeError::Problems)?;
+        let now = Declared::of(&declared);
+        let news = before.news(&now, &declared, &stored);
+        let (entities, changes, version, snapshot) = news_or_all(news, &declared, &mut compile)?;
         let mut keys = KeyTable::default();
         for (_, record) in all_rows(store, Tree::Keys)? {
             keys.insert(KeyRecord::decode(&record)?);
         }
         let mut batch = Batch::new();
+        before.write(&now, &mut batch);
         let former_rows = keep_former(&snapshot, former_rows, &mut batch);
         let written = (!changes.is_empty()).then(|| {
             let record = record(Intent::own(Action::Start), version, None, changes);
@@ -137,7 +148,7 @@ impl Publication {
             version: AtomicU64::new(published.version),
             current: ArcSwap::from_pointee(published),
             entities: ArcSwap::from_pointee(entities),
-            past: Mutex::new(Past { log, former_rows }),
+            past: Mutex::new(Past { log, former_rows, declared: now }),
             tool_grace_ms: grace.callable_ms,
         })
     }
@@ -180,6 +191,25 @@ impl Publication {
         })
     }
 
+    /// Lays over the catalog what is news in the settings' files, which declare `declared` now.
+    pub(crate) fn reload(
+        &self,
+        intent: &Intent,
+        declared: &Entities,
+    ) -> Result<Applied, ChangeError> {
+        let mut past = self.past.lock();
+        let now = Declared::of(declared);
+        let news = past.declared.news(&now, declared, &self.entities());
+        news_or_all(news, declared, |declared| {
+            let origin = Source::Files(now.clone());
+            self.change_locked(&mut past, intent.clone(), origin, |current| {
+                let mut newer = current.clone();
+                newer.overlay(declared.clone());
+                Ok(newer)
+            })
+        })
+    }
+
     /// Makes what `edit` makes of the catalog the catalog. One transaction: all of it is kept and
     /// published, with its place in the log, or nothing is.
     pub(crate) fn change(
@@ -188,7 +218,7 @@ impl Publication {
         edit: impl FnOnce(&Entities) -> Result<Entities, ChangeError>,
     ) -> Result<Applied, ChangeError> {
         let mut past = self.past.lock();
-        self.change_locked(&mut past, intent, None, edit)
+        self.change_locked(&mut past, intent, Source::Operator, edit)
     }
 
     /// Brings the catalog back to what it was at `version`, as a new change.
@@ -209,7 +239,7 @@ impl Publication {
             }
         }
         intent.action = Action::Rollback;
-        self.change_locked(&mut past, intent, Some(version), |current| {
+        self.change_locked(&mut past, intent, Source::Past(version), |current| {
             let mut older = current.clone();
             older.undo(replaced.into_values())?;
             Ok(older)
@@ -220,7 +250,7 @@ impl Publication {
         &self,
         past: &mut Past,
         intent: Intent,
-        restored: Option<u64>,
+        source: Source,
         edit: impl FnOnce(&Entities) -> Result<Entities, ChangeError>,
     ) -> Result<Applied, ChangeError> {
         let (current, entities) = (self.current(), self.entities());
@@ -234,24 +264,41 @@ impl Publication {
         let mut newer = edit(&entities)?;
         newer.unmask_secrets(&entities).map_err(ChangeError::Problems)?;
         let changes = entities.changes(&newer);
+        let mut batch = Batch::new();
+        if let Source::Files(now) = &source {
+            past.declared.write(now, &mut batch);
+        }
         if changes.is_empty() {
-            return Ok(Applied { changes, version: before, is_made: false, entities });
+            let mut entities = entities;
+            if matches!(source, Source::Files(_)) {
+                if !batch.is_empty() {
+                    self.store.write_blocking(batch)?;
+                }
+                source.written(past);
+                // Where each stands may be new.
+                entities = Arc::new(newer);
+                self.entities.store(entities.clone());
+            }
+            let remarks = current.snapshot.remarks().to_vec();
+            return Ok(Applied { changes, version: before, is_made: false, entities, remarks });
         }
         let version = before + 1;
         let grace = Grace { now_ms: time::now_ms(), callable_ms: self.tool_grace_ms };
         let snapshot = Snapshot::recompile(&current.snapshot, &newer, version, grace)
             .map_err(ChangeError::Problems)?;
         let newer = Arc::new(newer);
+        let remarks = snapshot.remarks().to_vec();
         if intent.dry_run {
-            return Ok(Applied { changes, version: before, is_made: false, entities: newer });
+            let entities = newer;
+            return Ok(Applied { changes, version: before, is_made: false, entities, remarks });
         }
-        let record = record(intent, version, restored, changes);
-        let mut batch = Batch::new();
+        let record = record(intent, version, source.restored(), changes);
         let written = write(&record, &past.log, &mut batch);
         let former_rows = keep_former(&snapshot, past.former_rows.clone(), &mut batch);
         self.store.write_blocking(batch)?;
         past.log.written(written);
         past.former_rows = former_rows;
+        source.written(past);
         let ChangeHeader { action, author, .. } = &record.header;
         tracing::info!(version, action = action.as_str(), author, "catalog changed");
         self.entities.store(newer.clone());
@@ -260,7 +307,8 @@ impl Publication {
             snapshot: Arc::new(snapshot),
             keys: current.keys.clone(),
         });
-        Ok(Applied { changes: record.entities, version, is_made: true, entities: newer })
+        let changes = record.entities;
+        Ok(Applied { changes, version, is_made: true, entities: newer, remarks })
     }
 
     /// Up to `limit` changes before the version `before`, or the newest, the newest first; and the
@@ -339,6 +387,55 @@ impl Publication {
     }
 }
 
+/// Where a change comes from.
+enum Source {
+    /// Somebody who asks for it.
+    Operator,
+    /// The version it brings back.
+    Past(u64),
+    /// The settings' files, which declare this now.
+    Files(Declared),
+}
+
+impl Source {
+    fn restored(&self) -> Option<u64> {
+        match self {
+            Self::Past(version) => Some(*version),
+            Self::Operator | Self::Files(_) => None,
+        }
+    }
+
+    /// The store has the change.
+    fn written(self, past: &mut Past) {
+        if let Self::Files(now) = self {
+            past.declared = now;
+        }
+    }
+}
+
+/// Takes what is news in files. Where that cannot stand with what is there, because what it needs was
+/// removed over the API, everything the files declare is taken.
+fn news_or_all<T>(
+    news: Entities,
+    declared: &Entities,
+    mut take: impl FnMut(&Entities) -> Result<T, ChangeError>,
+) -> Result<T, ChangeError> {
+    let left = declared.len() - news.len();
+    match take(&news) {
+        Err(ChangeError::Problems(_)) if left > 0 => take(declared),
+        taken => {
+            if left > 0 {
+                tracing::info!(
+                    left,
+                    "entities that their files declare otherwise are left as they were changed \
+                     since: `ringway apply` takes the files as they are"
+                );
+            }
+            taken
+        }
+    }
+}
+
 /// A change that was made, or would be.
 #[derive(Debug)]
 pub(crate) struct Applied {
@@ -349,6 +446,8 @@ pub(crate) struct Applied {
     pub(crate) is_made: bool,
     /// What the catalog consists of after it.
     pub(crate) entities: Arc<Entities>,
+    /// What of it has no effect.
+    pub(crate) remarks: Vec<Problem>,
 }
 
 fn record(
@@ -413,17 +512,21 @@ struct Stored {
     former: FormerTools,
     log: ChangeLog,
     former_rows: Rows,
+    declared: Declared,
 }
 
 impl Stored {
     fn read(store: &Store, settings: &Settings) -> Result<Self, ChangeError> {
         let (mut rows, mut former_rows, mut records) = (Vec::new(), Rows::new(), Vec::new());
+        let mut declared = Declared::default();
         for_each_row(store, Tree::Catalog, |key, value| {
             if ChangeLog::is_record(&key) {
                 let version = ChangeLog::version_of(&value).map_err(ChangeLogError::from)?;
                 records.push((version, value.len()));
             } else if FormerTools::is_row(&key) {
                 former_rows.insert(key, value);
+            } else if Declared::is_row(&key) {
+                declared.add(&key, value);
             } else {
                 rows.push((key, value));
             }
@@ -436,6 +539,7 @@ impl Stored {
             former: FormerTools::from_rows(&former_rows).map_err(ChangeError::Rows)?,
             log: ChangeLog::load(records, kept),
             former_rows,
+            declared,
         })
     }
 }

@@ -48,9 +48,14 @@ impl Fixture {
 
     /// Runs `body` with a store that is opened for it and closed after it.
     fn run<T>(&self, body: impl FnOnce(&Publication) -> T) -> T {
+        self.run_with("", body)
+    }
+
+    /// The same with files of the settings that say this.
+    fn run_with<T>(&self, files: &str, body: impl FnOnce(&Publication) -> T) -> T {
         let store = Store::open(self.folder.path(), self.settings.store.clone()).unwrap();
         let publication =
-            Publication::load(&store, &self.settings, Entities::default(), Vec::new()).unwrap();
+            Publication::load(&store, &self.settings, read(files), Vec::new()).unwrap();
         let result = body(&publication);
         drop(publication);
         store.stop().unwrap();
@@ -160,5 +165,85 @@ fn a_rollback_over_many_changes_finds_the_way() {
         assert_eq!((newest.action, newest.restored), (Action::Rollback, Some(1)));
         let change = publication.change_of(newest.version).unwrap();
         assert!(change.entities.iter().all(|change| change.kind == Kind::Tool));
+    });
+}
+
+fn has(publication: &Publication, name: &str) -> bool {
+    publication.entities().tools.iter().any(|entry| entry.value.name.as_str() == name)
+}
+
+fn remove(publication: &Publication, name: &str) {
+    let removed = publication.change(Intent::own(Action::Delete), |current| {
+        let mut newer = current.clone();
+        newer.tools.retain(|entry| entry.value.name.as_str() != name);
+        Ok(newer)
+    });
+    assert!(removed.unwrap().is_made);
+}
+
+fn reload(publication: &Publication, files: &str) -> Applied {
+    publication.reload(&Intent::own(Action::Reload), &read(files)).unwrap()
+}
+
+#[test]
+fn what_was_removed_stays_away_until_its_file_says_something_new() {
+    let fixture = Fixture::new();
+    let files = format!("{CATALOG}{}{}", tool("one"), tool("two"));
+    fixture.run_with(&files, |publication| {
+        remove(publication, "one");
+        // Other lines are no other content.
+        let moved = format!("\n\n{CATALOG}{}{}", tool("two"), tool("one"));
+        assert!(!reload(publication, &moved).is_made);
+        assert!(!has(publication, "one") && has(publication, "two"));
+    });
+    let other = files.replace("/two", "/other");
+    fixture.run_with(&files, |publication| {
+        assert!(!has(publication, "one"), "a restart brought it back");
+        assert_eq!(publication.current().snapshot.version(), 2);
+        assert_eq!(reload(publication, &other).changes.len(), 1);
+        assert!(!has(publication, "one"));
+    });
+    fixture.run_with(&other.replace("/one", "/new"), |publication| {
+        assert!(has(publication, "one"), "its file changed");
+        remove(publication, "one");
+        // Who applies a file means what it says.
+        apply(publication, &other, false).unwrap();
+        assert!(has(publication, "one"));
+        remove(publication, "one");
+        // What no file declared for a while is news.
+        reload(publication, &format!("{CATALOG}{}", tool("two")));
+        reload(publication, &other);
+        assert!(has(publication, "one"));
+    });
+}
+
+#[test]
+fn what_was_changed_stays_so_until_its_file_says_something_new() {
+    let fixture = Fixture::new();
+    let files = format!("{CATALOG}{}", tool("one"));
+    let path_of = |publication: &Publication| publication.entities().tools[0].value.path.clone();
+    fixture.run_with(&files, |publication| {
+        apply(publication, &tool("one").replace("/one", "/changed"), false).unwrap();
+        reload(publication, &files);
+        assert_eq!(path_of(publication), "/changed");
+    });
+    fixture.run_with(&files, |publication| {
+        assert_eq!(path_of(publication), "/changed");
+        reload(publication, &files.replace("/one", "/new"));
+        assert_eq!(path_of(publication), "/new");
+    });
+}
+
+#[test]
+fn where_news_cannot_stand_alone_all_of_the_files_is_taken() {
+    let fixture = Fixture::new();
+    let files = format!("{CATALOG}{}", tool("one"));
+    fixture.run_with(&files, |publication| {
+        let emptied = publication.change(Intent::own(Action::Delete), |_| Ok(Entities::default()));
+        assert!(emptied.unwrap().is_made);
+        assert!(!reload(publication, &files).is_made);
+    });
+    fixture.run_with(&format!("{files}{}", tool("two")), |publication| {
+        assert!(has(publication, "one") && has(publication, "two"));
     });
 }

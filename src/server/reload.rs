@@ -1,6 +1,6 @@
 //! Reading the catalog files of the settings again: on SIGHUP, when asked, and when they change.
 //!
-//! A bad file changes nothing: the running catalog stays, and what is wrong is told by `status`,
+//! What counts is what is news in them; see `declared`. A bad file changes nothing: the running catalog stays, and what is wrong is told by `status`,
 //! `/readyz` and the metrics until a reload succeeds.
 //!
 //! Files are looked at on a thread of their own. A change is taken up once nothing has changed for
@@ -106,9 +106,8 @@ pub(crate) fn reload(shared: &Shared) -> Result<Applied, ChangeError> {
     let mut read = shared.reload.read.lock();
     // Before the reading: what changes during it is seen afterwards.
     *read = files::fingerprint(&shared.settings.runtime.catalog);
-    let outcome = declared(&shared.settings, None).and_then(|declared| {
-        shared.publication.apply(Intent::own(Action::Reload), declared, false)
-    });
+    let outcome = declared(&shared.settings, None)
+        .and_then(|declared| shared.publication.reload(&Intent::own(Action::Reload), &declared));
     shared.reload.note(&outcome);
     match &outcome {
         Ok(applied) => {
