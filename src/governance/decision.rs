@@ -93,6 +93,25 @@ impl Decision {
             (None, None) => self.reason.text().to_owned(),
         }
     }
+
+    /// What happened, for the operator.
+    pub fn summary(&self) -> String {
+        match (self.required_trust, self.next_opening_ms, self.observed) {
+            (Some(required), ..) => {
+                format!("The call takes trust `{}`, and the caller has less.", required.as_str())
+            }
+            (_, Some(opening_ms), _) => {
+                let opening = moment::text(opening_ms);
+                format!("The call is allowed at other times only, the next time from {opening} on.")
+            }
+            (None, None, Some(observed)) if self.is_allowed => format!(
+                "The call is allowed, because the policy only observes; enforced, it would be \
+                 refused: {}",
+                observed.summary()
+            ),
+            (None, None, _) => self.reason.summary().to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]

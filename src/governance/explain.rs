@@ -103,7 +103,7 @@ pub struct ExplainedCall {
     pub allowed: bool,
     /// The code of the decision.
     pub reason: &'static str,
-    /// What the model is told.
+    /// That in a sentence.
     pub text: String,
     /// What was asked, in order.
     pub steps: Vec<Step>,
@@ -199,14 +199,7 @@ pub fn explain(
 }
 
 fn call(side_effect: SideEffect, decision: Decision, steps: Vec<Step>) -> ExplainedCall {
-    let text = match decision.observed {
-        Some(observed) if decision.is_allowed => format!(
-            "The call is allowed, because the policy only observes; enforced, it would be refused: \
-             {}",
-            observed.text()
-        ),
-        _ => decision.text(),
-    };
+    let text = decision.summary();
     let (allowed, reason) = (decision.is_allowed, decision.code());
     ExplainedCall { side_effect, allowed, reason, text, steps }
 }
@@ -253,7 +246,7 @@ fn conclude(
     let calls = &explanation.calls;
     let first_refused = calls.iter().find(|call| !call.allowed);
     if !subject.is_callable() {
-        let why = first_refused.map_or(Reason::DeniedByRule.text(), |call| call.text.as_str());
+        let why = first_refused.map_or(Reason::DeniedByRule.summary(), |call| call.text.as_str());
         return (
             Conclusion::Hidden,
             format!("It is not shown, because every call is denied. {why}"),

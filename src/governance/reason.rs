@@ -109,6 +109,22 @@ impl Reason {
         }
     }
 
+    /// What happened, for the operator, who can do something about it.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Allowed => "The call is allowed.",
+            Self::DeniedByRule => "A rule denies the call.",
+            Self::DefaultDeny => "No rule allows the call, and the tenant denies what none allows.",
+            Self::TrustTooLow => "The call takes more trust than the caller has.",
+            Self::OutsideWindow => "The call is allowed at other times only.",
+            Self::UnknownTool => "The client application has no such tool.",
+            Self::ToolGone => "The tool was removed or renamed longer ago than it stays callable.",
+            Self::RateLimited => "There are more requests than a limit allows.",
+            Self::QuotaExceeded => "There are more calls than a limit allows.",
+            Self::TooManyStreams => "There are more listening streams than a limit allows.",
+        }
+    }
+
     /// The HTTP status where a request is answered with this and nothing else.
     pub const fn status(self) -> u16 {
         match self {
@@ -159,6 +175,8 @@ mod tests {
         );
         let texts: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.text()).collect();
         assert_eq!(texts.len(), Reason::ALL.len());
+        let summaries: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.summary()).collect();
+        assert_eq!(summaries.len(), Reason::ALL.len());
     }
 
     #[test]

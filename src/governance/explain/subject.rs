@@ -104,7 +104,7 @@ impl<'a> Subject<'a> {
                                       tool by tool."
                     .to_owned()
             }
-            (Standing::Gone, _) => Reason::ToolGone.text().to_owned(),
+            (Standing::Gone, _) => Reason::ToolGone.summary().to_owned(),
             (_, None) => "There is no such tool. `ringway tools` lists those the client \
                           application sees."
                 .to_owned(),

@@ -265,7 +265,7 @@ fn a_name_that_went_is_told_for_how_long_it_goes_on() {
     assert_eq!(former.conclusion, Conclusion::Allowed, "{former:?}");
     assert!(former.because.contains("goes on until 2024-01-01T12:01:00Z"), "{}", former.because);
     let gone = explained(NOON_MS + 60_001);
-    assert_eq!((gone.conclusion, &*gone.because), (Conclusion::Hidden, Reason::ToolGone.text()));
+    assert_eq!((gone.conclusion, &*gone.because), (Conclusion::Hidden, Reason::ToolGone.summary()));
 }
 
 #[test]
