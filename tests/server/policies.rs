@@ -155,6 +155,66 @@ fn a_window_allows_while_it_is_open() {
     assert_eq!(reason(&server, &client, "save", &json!({})), "allowed");
 }
 
+const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+/// A place where it is shortly after midnight: its offset, and the days of yesterday and today there.
+/// The next half hour does not change that.
+fn after_midnight() -> (String, &'static str, &'static str) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let now = i64::try_from(now / 60).unwrap();
+    let (begin, day) = (10, 24 * 60);
+    let minute = now.rem_euclid(day);
+    // West of here, or east where that is nearer.
+    let offset = if minute - begin <= day / 2 { begin - minute } else { begin - minute + day };
+    let local = now + offset;
+    assert_eq!(local.rem_euclid(day), begin);
+    // 1970-01-01 was a Thursday.
+    let weekday = |days: i64| WEEKDAYS[usize::try_from((days + 3).rem_euclid(7)).unwrap()];
+    let sign = if offset < 0 { '-' } else { '+' };
+    let text = format!("{sign}{:02}:{:02}", offset.abs() / 60, offset.abs() % 60);
+    (text, weekday(local.div_euclid(day) - 1), weekday(local.div_euclid(day)))
+}
+
+#[test]
+fn a_window_is_of_the_day_on_which_it_begins_also_over_midnight() {
+    let service = Service::echo();
+    let (offset, yesterday, today) = after_midnight();
+    let window = |day: &str, from: &str, to: &str| {
+        format!(
+            "{{ days = [\"{day}\"], from = \"{from}\", to = \"{to}\", utc_offset = \"{offset}\" }}"
+        )
+    };
+    let policy = |windows: &str| {
+        format!(
+            "policy = {{ rules = [{{ effect = \"allow\", tools = [\"save\"], \
+             windows = [{windows}] }}] }}"
+        )
+    };
+    let server = server(&service, "", "", "");
+    let client = trusted(&server, "medium");
+    let reason_under = |windows: &str| {
+        server.apply(&format!(
+            "[[assignment]]\ntenant = \"acme\"\nclient_application = \"app\"\ntoolset = \"api\"\n\
+             {}\n",
+            policy(windows)
+        ));
+        reason(&server, &client, "save", &json!({}))
+    };
+    // It is shortly after midnight, and the night began yesterday.
+    assert_eq!(reason_under(&window(yesterday, "22:00", "06:00")), "allowed");
+    // That of today begins tonight.
+    assert_eq!(reason_under(&window(today, "22:00", "06:00")), "outside_window");
+    let (conclusion, text) = explained(&server, "save", "medium");
+    assert_eq!(conclusion, "refused");
+    assert!(text.contains(&format!("{today} 22:00-06:00 {offset}")), "{text}");
+    // Without midnight in between, today is today.
+    assert_eq!(reason_under(&window(today, "00:00", "06:00")), "allowed");
+    assert_eq!(reason_under(&window(yesterday, "00:00", "06:00")), "outside_window");
+    // One of several is enough.
+    let both = [window(yesterday, "00:00", "06:00"), window(yesterday, "22:00", "06:00")];
+    assert_eq!(reason_under(&both.join(", ")), "allowed");
+}
+
 #[test]
 fn a_key_may_do_what_its_trust_allows() {
     let service = Service::echo();

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, NEWEST, Ringway, Service, Setup, eventually, initialize, rpc};
+use crate::harness::{
+    Client, NEWEST, Request, Ringway, Service, Setup, Wire, eventually, initialize, rpc,
+};
 
 const LOOK: (&str, &str, &str, &str) = ("look", "GET", "/look", "");
 const DROP: (&str, &str, &str, &str) = ("drop", "DELETE", "/drop", "");
@@ -207,4 +209,56 @@ fn a_prompt_is_recorded_as_the_resource_is() {
     assert_eq!(no_prompt["tool"], "none");
     assert_eq!(no_resource["reason"], "unknown_resource");
     assert_eq!(no_prompt["decision"], "denied");
+}
+
+#[test]
+fn prompts_and_resources_come_in_pages_whose_cursors_end_with_the_list() {
+    const TOOLSETS: usize = 5;
+    let service = Service::echo();
+    let toolset = |number: usize| {
+        format!(
+            "[[toolset]]\ntenant = \"demo\"\nid = \"set{number}\"\nkind = \"rest\"\n\
+             connection = \"api\"\nsystem_prompt = \"Prompt {number}.\"\n\
+             [[assignment]]\ntenant = \"demo\"\nclient_application = \"public\"\n\
+             toolset = \"set{number}\"\n\
+             [[tool]]\ntenant = \"demo\"\ntoolset = \"set{number}\"\nname = \"look{number}\"\n\
+             description = \"A tool.\"\nmethod = \"GET\"\npath = \"/look\"\n"
+        )
+    };
+    let text: String = (0..TOOLSETS).map(toolset).collect();
+    let setup = Setup::new().set("runtime.mcp.page_size", 2).api(&service.base(), &[LOOK]);
+    let server = setup.catalog(&text).start();
+    let client = client(&server, "public");
+    let page = |method: &str, cursor: &Value| {
+        let params = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
+        ask(&client, method, params)
+    };
+    let uri = |number: usize| format!("runtime://toolsets/set{number}/system-prompt");
+    for (method, member, key) in
+        [("prompts/list", "prompts", "name"), ("resources/list", "resources", "uri")]
+    {
+        let (mut cursor, mut found, mut sizes) = (Value::Null, Vec::new(), Vec::new());
+        loop {
+            let told = page(method, &cursor);
+            let entries = told["result"][member].as_array().unwrap();
+            sizes.push(entries.len());
+            found.extend(entries.iter().map(|entry| entry[key].as_str().unwrap().to_owned()));
+            let Some(next) = told["result"].get("nextCursor") else { break };
+            cursor = next.clone();
+        }
+        let expected: Vec<String> = (0..TOOLSETS)
+            .map(|number| if key == "uri" { uri(number) } else { format!("set{number}") })
+            .collect();
+        assert_eq!((found, sizes), (expected, vec![2, 2, 1]), "{method}");
+        // A cursor is of one list, and of what that was when it was given.
+        let of_other = if member == "prompts" { "resources/list" } else { "prompts/list" };
+        assert_eq!(page(of_other, &cursor)["error"]["code"], -32602);
+        assert_eq!(page(method, &json!("made up"))["error"]["code"], -32602);
+        server.apply(&toolset(TOOLSETS));
+        assert_eq!(page(method, &cursor)["error"]["code"], -32602);
+        let gone = format!("/catalog/assignments/demo/public/set{TOOLSETS}");
+        let request = Request::new("DELETE", &gone).header("If-Match", "*");
+        Wire::unix(&server.admin_socket()).ask(&request).expect(200);
+        assert!(page(method, &cursor)["result"].is_object());
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Client, NEWEST, Request, Ringway, Service, Setup, Wire, call, eventually, rpc,
+    Client, NEWEST, Request, Ringway, Service, Setup, Wire, call, eventually, initialize, rpc,
 };
 
 const STAY: (&str, &str, &str, &str) = ("stay", "GET", "/stay", "");
@@ -187,4 +187,43 @@ fn an_operator_is_told_what_became_of_it() {
     assert!(told.contains("ALLOWED") && told.contains("a_name_of"), "{told}");
     let told = explained("never_was");
     assert!(told.contains("HIDDEN") && told.contains("no such tool"), "{told}");
+}
+
+#[test]
+fn the_old_transport_tells_of_a_tool_that_goes_as_the_new_one_does() {
+    let service = Service::echo();
+    let server = start(&service, 2);
+    let client = Client::keyless(&server, "demo/public");
+    let legacy = Client { path: client.path.replace("/mcp", "/sse"), ..client.clone() };
+    let mut stream = legacy.stream(None).ok().unwrap();
+    let endpoint = stream.next().unwrap().data.unwrap();
+    let posts = Client { path: client.path.replace("mcp", &endpoint), ..client.clone() };
+    posts.post(&initialize("2024-11-05")).expect(202);
+    assert!(stream.message().unwrap()["result"].is_object());
+    let mut result = |message: Value| {
+        posts.post(&message).expect(202);
+        loop {
+            // Between answers it is told of changes.
+            let told = stream.message().unwrap();
+            if told.get("id").is_some() {
+                break told["result"].clone();
+            }
+        }
+    };
+    let listed = |list: &Value| list["tools"].to_string().contains("\"old\"");
+    assert!(listed(&result(rpc(1, "tools/list", json!({})))));
+    remove(&server);
+    assert!(!listed(&result(rpc(2, "tools/list", json!({})))));
+    let during = result(call(3, "old", json!({})));
+    assert_eq!(during["isError"], false);
+    assert!(texts(&during).contains("List the tools again"), "{during}");
+    eventually("the tool is gone", || result(call(4, "old", json!({})))["isError"] == true);
+    let gone = result(call(5, "old", json!({})));
+    assert!(texts(&gone).contains("removed or renamed"), "{gone}");
+    eventually("it is recorded", || {
+        let of_old = |record: &&Value| {
+            record["reason"] == "tool_gone" && record["transport"].to_string().contains("sse")
+        };
+        server.records().iter().filter(of_old).count() >= 2
+    });
 }
