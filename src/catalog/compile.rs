@@ -20,9 +20,11 @@ use super::view::{View, ViewInputs};
 use super::{
     Assignment, ClientApplication, ClientApplicationId, CompiledConnection, Connection,
     ConnectionId, DiscoveryMode, Entities, Entity, Entry, MetaTool, Origin, PROBLEMS_MAX, Problem,
-    Tenant, TenantId, Tool, ToolListing, ToolsetId, check, entities, exposed, faults,
+    Tenant, TenantId, Tool, ToolKind, ToolListing, ToolsetId, check, entities, exposed, faults,
+    remarks,
 };
 use crate::http;
+use crate::mapping::RequestPlan;
 
 /// Everything a snapshot consists of.
 #[derive(Debug, Default)]
@@ -88,6 +90,20 @@ pub(super) fn compile(
     problems.dedup();
     problems.truncate(PROBLEMS_MAX);
     (made, problems)
+}
+
+impl remarks::Compiled for Compiled {
+    fn view(&self, tenant: &str, client_application: &str) -> Option<&View> {
+        Some(self.views.get(tenant)?.get(client_application)?)
+    }
+
+    fn request_plan(&self, tool: &Tool) -> Option<&RequestPlan> {
+        let toolset = self.toolsets.get(&(tool.tenant.clone(), tool.toolset.clone()))?;
+        match &toolset.tool(&tool.name)?.kind {
+            ToolKind::Rest { request, .. } => Some(request),
+            ToolKind::Builtin(_) => None,
+        }
+    }
 }
 
 struct Compiler<'a> {
@@ -211,17 +227,7 @@ impl Compiler<'_> {
             listing: client.tool_listing,
             favourites: client.favourites.clone(),
         };
-        // By id, so that the same toolsets are the same list, in whatever order they were assigned.
-        let mut by_toolset: BTreeMap<&str, (&Arc<Assignment>, Arc<ShownToolset>)> = BTreeMap::new();
-        for &assignment in assigned {
-            if let Some(shown) = self.shown(client, tenant, assignment, &frame) {
-                by_toolset.insert(assignment.toolset.as_str(), (assignment, shown));
-            }
-        }
-        let (assignments, toolsets): (Vec<Arc<Assignment>>, Vec<Arc<ShownToolset>>) = by_toolset
-            .into_values()
-            .map(|(assignment, shown)| (Arc::clone(assignment), shown))
-            .unzip();
+        let (assignments, toolsets) = self.all_shown(client, tenant, assigned, &frame);
         let list = self.list(frame, toolsets, before.map(|before| &*before.list))?;
         let known = self.former.names(&client.tenant, &client.id);
         let former = names_that_went(known, before.map(|before| &before.list), &list, self.grace);
@@ -241,13 +247,7 @@ impl Compiler<'_> {
             self.made.former.keep_names(&client.tenant, &client.id, Arc::clone(&names));
             DeprecatedNames::new(names, &list, &self.made.former, &client.tenant)
         });
-        let parts = inputs.assignments.iter().map(|assignment| &**assignment);
-        let prompts =
-            PromptList::compile(client, parts.zip(list.toolsets.iter().map(|shown| &**shown)));
-        let prompts = match before.filter(|before| before.prompts.prompts == prompts.prompts) {
-            Some(before) => Arc::clone(&before.prompts),
-            None => Arc::new(prompts),
-        };
+        let prompts = prompts(client, &inputs, &list, before);
         let needs_discovery = list.meta_tools().any(|one| one == MetaTool::DiscoverToolSchema);
         let is_searched = client.tool_listing == ToolListing::Search;
         Ok(Arc::new(View {
@@ -269,6 +269,24 @@ impl Compiler<'_> {
             deprecated,
             inputs,
         }))
+    }
+
+    /// What is assigned and there, with each toolset as it is shown: by the toolsets' ids, so that the
+    /// same ones are the same list, in whatever order they were assigned.
+    fn all_shown(
+        &mut self,
+        client: &ClientApplication,
+        tenant: &CompiledTenant,
+        assigned: &[&Arc<Assignment>],
+        frame: &Frame,
+    ) -> (Vec<Arc<Assignment>>, Vec<Arc<ShownToolset>>) {
+        let mut by_toolset: BTreeMap<&str, (&Arc<Assignment>, Arc<ShownToolset>)> = BTreeMap::new();
+        for &assignment in assigned {
+            if let Some(shown) = self.shown(client, tenant, assignment, frame) {
+                by_toolset.insert(assignment.toolset.as_str(), (assignment, shown));
+            }
+        }
+        by_toolset.into_values().map(|(assignment, shown)| (Arc::clone(assignment), shown)).unzip()
     }
 
     /// A toolset as the client application is shown it; `None` where there is no such toolset.
@@ -326,6 +344,22 @@ impl Compiler<'_> {
         let list = Arc::new(list);
         self.made.lists.insert(key, Arc::clone(&list));
         Ok(list)
+    }
+}
+
+/// The prompts of a view; those before where they are the same.
+fn prompts(
+    client: &ClientApplication,
+    inputs: &ViewInputs,
+    list: &ToolList,
+    before: Option<&Arc<View>>,
+) -> Arc<PromptList> {
+    let parts = inputs.assignments.iter().map(|assignment| &**assignment);
+    let prompts =
+        PromptList::compile(client, parts.zip(list.toolsets.iter().map(|shown| &**shown)));
+    match before.filter(|before| before.prompts.prompts == prompts.prompts) {
+        Some(before) => Arc::clone(&before.prompts),
+        None => Arc::new(prompts),
     }
 }
 

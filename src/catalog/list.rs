@@ -229,11 +229,6 @@ impl ToolList {
         })
     }
 
-    /// Where the visible tools are found by words, where it is made already.
-    pub(super) fn search_if_made(&self) -> Option<&SearchIndex> {
-        self.search.get()
-    }
-
     /// Where the visible tools are found by words: made at first use.
     pub(super) fn search(&self) -> &SearchIndex {
         self.search.get_or_init(|| {

@@ -129,12 +129,6 @@ impl View {
         self.list.result(shape)
     }
 
-    /// Where [`Self::tools`] are found by words, by their places; `None` until somebody has made it
-    /// with [`Self::search`].
-    pub fn search_if_made(&self) -> Option<&SearchIndex> {
-        self.list.search_if_made()
-    }
-
     /// Where [`Self::tools`] are found by words, by their places. Made at first use, which takes
     /// longer than a core may be kept: for workers.
     pub fn search(&self) -> &SearchIndex {

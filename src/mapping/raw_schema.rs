@@ -192,49 +192,27 @@ impl<'a> Reader<'a> {
         let mut content = Content::Leaf;
         for (word, value) in words {
             self.enter(word, depth)?;
-            let key = word.as_str();
-            let read = if key == "properties" {
-                let (properties, members) = self.properties(value, depth + 1, names)?;
-                if !members.is_empty() {
-                    content = Content::Object(members);
+            let read = match word.as_str() {
+                "properties" => {
+                    let (properties, members) = self.properties(value, depth + 1, names)?;
+                    if !members.is_empty() {
+                        content = Content::Object(members);
+                    }
+                    Some(properties)
                 }
-                properties
-            } else if key == "items" {
-                let (items, below) = self.schema(value, depth + 1, names)?;
-                if !matches!(below, Content::Leaf) {
-                    content = Content::Array(Box::new(node("", "", below)));
+                "items" => {
+                    let (items, below) = self.schema(value, depth + 1, names)?;
+                    if !matches!(below, Content::Leaf) {
+                        content = Content::Array(Box::new(node("", "", below)));
+                    }
+                    Some(items)
                 }
-                items
-            } else if key == "required" {
-                self.required(value, words.get("properties"), names)?
-            } else if SCHEMA.contains(&key) {
-                self.schema(value, depth + 1, Names::Fixed)?.0
-            } else if SCHEMA_LIST.contains(&key) {
-                let list = value.as_array().ok_or_else(|| format!("`{key}` is no list"))?;
-                let each = |item| Ok(self.schema(item, depth + 1, Names::Fixed)?.0);
-                Value::Array(list.iter().map(each).collect::<Result<_, String>>()?)
-            } else if SCHEMA_MAP.contains(&key) {
-                let map = value.as_object().ok_or_else(|| format!("`{key}` is no object"))?;
-                let mut read = Map::new();
-                for (name, value) in map {
-                    self.enter(name, depth)?;
-                    read.insert(name.clone(), self.schema(value, depth + 1, Names::Fixed)?.0);
-                }
-                Value::Object(read)
-            } else if matches!(key, "$defs" | "definitions" | "$comment") {
-                continue;
-            } else if key == "$schema" {
-                match value.as_str().map(|dialect| dialect.trim_end_matches('#')) {
-                    Some(DIALECT) => continue,
-                    _ => return Err(format!("`$schema` has to be \"{DIALECT}\" or absent")),
-                }
-            } else if ASSERTION.contains(&key) || ANNOTATION.contains(&key) || key.starts_with("x-")
-            {
-                self.literal(value, depth + 1)?
-            } else {
-                return Err(unknown(key));
+                "required" => Some(self.required(value, words.get("properties"), names)?),
+                other => self.word(other, value, depth)?,
             };
-            schema.insert(word.clone(), read);
+            if let Some(read) = read {
+                schema.insert(word.clone(), read);
+            }
         }
         let fixed = ["enum", "const", "dependentRequired", "dependentSchemas"];
         if !matches!(content, Content::Leaf) && fixed.iter().any(|word| schema.contains_key(*word))
@@ -254,6 +232,36 @@ impl<'a> Reader<'a> {
             words.insert("items".to_owned(), json!({}));
         }
         Ok((schema, content))
+    }
+
+    /// A keyword that says nothing of names that clients are shown; `None` for one that is left out.
+    fn word(&mut self, key: &str, value: &'a Value, depth: usize) -> Result<Option<Value>, String> {
+        Ok(Some(if SCHEMA.contains(&key) {
+            self.schema(value, depth + 1, Names::Fixed)?.0
+        } else if SCHEMA_LIST.contains(&key) {
+            let list = value.as_array().ok_or_else(|| format!("`{key}` is no list"))?;
+            let each = |item| Ok(self.schema(item, depth + 1, Names::Fixed)?.0);
+            Value::Array(list.iter().map(each).collect::<Result<_, String>>()?)
+        } else if SCHEMA_MAP.contains(&key) {
+            let map = value.as_object().ok_or_else(|| format!("`{key}` is no object"))?;
+            let mut read = Map::new();
+            for (name, value) in map {
+                self.enter(name, depth)?;
+                read.insert(name.clone(), self.schema(value, depth + 1, Names::Fixed)?.0);
+            }
+            Value::Object(read)
+        } else if matches!(key, "$defs" | "definitions" | "$comment") {
+            return Ok(None);
+        } else if key == "$schema" {
+            return match value.as_str().map(|dialect| dialect.trim_end_matches('#')) {
+                Some(DIALECT) => Ok(None),
+                _ => Err(format!("`$schema` has to be \"{DIALECT}\" or absent")),
+            };
+        } else if ASSERTION.contains(&key) || ANNOTATION.contains(&key) || key.starts_with("x-") {
+            self.literal(value, depth + 1)?
+        } else {
+            return Err(unknown(key));
+        }))
     }
 
     fn reference(

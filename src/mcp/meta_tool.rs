@@ -5,7 +5,6 @@
 //! and one that is not shown get the same answer.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use super::ToolOutcome;
 use crate::catalog::search::FOUND_MAX;
@@ -109,20 +108,26 @@ pub fn schemas(tool: &ViewTool) -> Vec<u8> {
 
 /// All that is told of one tool, with its schemas in full.
 pub fn described(tool: &ViewTool) -> Vec<u8> {
-    let mut out = b"{\"name\":".to_vec();
-    json::write_string(&mut out, tool.name.as_str());
-    if let Some(title) = &tool.title {
-        out.extend_from_slice(b",\"title\":");
-        json::write_string(&mut out, title);
-    }
-    out.extend_from_slice(b",\"description\":");
-    json::write_string(&mut out, &tool.description);
-    out.extend_from_slice(b",\"toolset\":");
-    json::write_string(&mut out, tool.toolset.as_str());
+    let mut out = Vec::new();
+    write_names(&mut out, tool, &tool.description);
     write_schemas(&mut out, tool);
     write_effect(&mut out, tool);
     out.push(b'}');
     out
+}
+
+/// The beginning of an object about a tool.
+fn write_names(out: &mut Vec<u8>, tool: &ViewTool, description: &str) {
+    out.extend_from_slice(b"{\"name\":");
+    json::write_string(out, tool.name.as_str());
+    if let Some(title) = &tool.title {
+        out.extend_from_slice(b",\"title\":");
+        json::write_string(out, title);
+    }
+    out.extend_from_slice(b",\"description\":");
+    json::write_string(out, description);
+    out.extend_from_slice(b",\"toolset\":");
+    json::write_string(out, tool.toolset.as_str());
 }
 
 fn write_schemas(out: &mut Vec<u8>, tool: &ViewTool) {
@@ -169,22 +174,13 @@ pub fn search(view: &View, query: &str, limit: usize) -> ToolOutcome {
     ToolOutcome::Success { structured_json: Some(out), text }
 }
 
-fn write_found(out: &mut Vec<u8>, tool: &Arc<ViewTool>) {
-    out.extend_from_slice(b"{\"name\":");
-    json::write_string(out, tool.name.as_str());
-    if let Some(title) = &tool.title {
-        out.extend_from_slice(b",\"title\":");
-        json::write_string(out, title);
-    }
-    out.extend_from_slice(b",\"description\":");
+fn write_found(out: &mut Vec<u8>, tool: &ViewTool) {
     let end = tool.description.floor_char_boundary(SHOWN_BYTES_MAX);
     if end == tool.description.len() {
-        json::write_string(out, &tool.description);
+        write_names(out, tool, &tool.description);
     } else {
-        json::write_string(out, &format!("{}…", &tool.description[..end]));
+        write_names(out, tool, &format!("{}…", &tool.description[..end]));
     }
-    out.extend_from_slice(b",\"toolset\":");
-    json::write_string(out, tool.toolset.as_str());
     write_effect(out, tool);
     out.push(b'}');
 }

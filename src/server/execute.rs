@@ -8,9 +8,8 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use super::{
     invoke::{self, Beginning, Begun, Ended, Ending, Judging, Refused, ToolRequest},
-    note, offload,
+    note, offload, parts,
     refusal::Refusal,
-    remainder,
     running::{Answered, Job, Outcome, Registration, Running, Single},
     trail::{Origin, Trail, call_type_of},
 };
@@ -227,6 +226,8 @@ enum Next {
 enum Waiting {
     /// The list of tools is put together.
     List(Box<Trail>, ToolShape),
+    /// The part of a result with this URI is made.
+    Kept(Box<Trail>, Box<str>),
     /// The arguments of a call are judged.
     Call(Box<Judging>, Option<Box<str>>),
 }
@@ -247,8 +248,7 @@ impl Waiting {
             Self::List(trail, shape) => {
                 let origin = &asking.origin;
                 if let Err(refusal) = offload::make_list(origin.core, origin.view, shape).await {
-                    trail.refuse(refusal.reason());
-                    return Err(refusal);
+                    return Err(refused(*trail, refusal));
                 }
                 let body = match mcp::dispatch(&context(asking), message) {
                     Step::Reply(body) => Ok(body),
@@ -257,8 +257,18 @@ impl Waiting {
                 };
                 Ok(replied(asking, id, message, Some(*trail), body))
             }
+            Self::Kept(trail, uri) => match parts::read(&asking.origin, &uri).await {
+                Ok(body) => Ok(replied(asking, id, message, Some(*trail), body)),
+                Err(error) => Err(refused(*trail, error.into())),
+            },
         }
     }
+}
+
+/// A request that was begun and is refused after all.
+fn refused(trail: Trail, refusal: Refusal) -> Refusal {
+    trail.refuse(refusal.reason());
+    refusal
 }
 
 /// One request's part of the work.
@@ -357,7 +367,12 @@ fn request(
             Some(trail) => return Ok(Next::Waiting(Waiting::List(Box::new(trail), shape))),
             None => Err(RpcError::internal()),
         },
-        Step::ReadKept(uri) => remainder::read(&asking.origin, &uri),
+        Step::ReadKept(uri) => match trail {
+            Some(trail) => {
+                return Ok(Next::Waiting(Waiting::Kept(Box::new(trail), (&*uri).into())));
+            }
+            None => Err(RpcError::internal()),
+        },
         // Neither comes of a request.
         Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
     };

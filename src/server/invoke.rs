@@ -15,8 +15,8 @@ use std::sync::Arc;
 use super::{
     judge::{self, Intent, Judged},
     offload::{self, INLINE_BYTES_MAX},
+    parts::{self, Asked},
     refusal::Refusal,
-    remainder::{self, Asked},
     running::Registration,
     trail::{self, Trail},
 };
@@ -143,6 +143,8 @@ enum Work {
     Worker(BuiltinTool),
     /// A search for tools, which may make an index first.
     Search { query: Box<str>, limit: usize },
+    /// The next part of an earlier result, of which there may be very many.
+    Part { tool: Arc<ViewTool>, handle: Box<str> },
 }
 
 /// Takes a call as far as it goes at once.
@@ -209,7 +211,7 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Beginning {
         }
     };
     let arguments = stripped.as_ref().map_or(request.arguments, |stripped| Some(stripped.as_raw()));
-    let asked = remainder::asked_for(&tool, arguments);
+    let asked = parts::asked_for(&tool, arguments);
     let arguments = match &asked {
         Asked::NothingSaid(arguments) => Some(arguments.as_raw()),
         Asked::Part(_) | Asked::Nothing => arguments,
@@ -231,7 +233,7 @@ fn begin_judged(
     asked: &Asked,
     trace: Option<TraceParent>,
 ) -> Begun {
-    let Found { tool, mut supplement } = call;
+    let Found { tool, supplement } = call;
     let (intent, side_effect) = match asked {
         // It is there already.
         Asked::Part(handle) => (Intent::Part(handle), SideEffect::Read),
@@ -241,7 +243,6 @@ fn begin_judged(
     if let Err(ending) = judge::allow(&mut trail, &tool, is_valid, side_effect) {
         return Begun::Ended(Ended::plainly(ending, trail));
     }
-    let mut is_part = false;
     let outcome = match intent {
         Intent::Request(plan, arguments) => {
             let request = plan.build(&arguments);
@@ -257,12 +258,12 @@ fn begin_judged(
             downstream::run_builtin(builtin, &*trail.core.shared, &trail.view)
         }
         Intent::Part(handle) => {
-            is_part = true;
-            remainder::next(&trail, &tool, handle, &mut supplement)
+            let work = Work::Part { tool: Arc::clone(&tool), handle: handle.into() };
+            return Begun::Running(ToolCall { trail, supplement, work, trace: None });
         }
         Intent::Invalid(invalid) => ToolOutcome::InvalidArguments { text: invalid.to_string() },
     };
-    Begun::Ended(Ended { ending: Ending::Ran(outcome), supplement, is_part, trail })
+    Begun::Ended(Ended { ending: Ending::Ran(outcome), supplement, is_part: false, trail })
 }
 
 /// Most of a name nobody has that is worth keeping.
@@ -374,8 +375,8 @@ impl ToolCall {
                 Either::Right(()) => Ending::Cancelled,
             },
         };
-        let Self { supplement, trail, .. } = self;
-        Ended { ending, supplement, is_part: false, trail }
+        let Self { supplement, trail, work, .. } = self;
+        Ended { ending, supplement, is_part: matches!(work, Work::Part { .. }), trail }
     }
 
     /// The call is not run after all.
@@ -402,8 +403,7 @@ impl ToolCall {
                 let outcome = if tool.budget.is_unlimited() {
                     outcome
                 } else {
-                    remainder::within_budget(&mut self.trail, tool, outcome, &mut self.supplement)
-                        .await
+                    parts::within_budget(&mut self.trail, tool, outcome, &mut self.supplement).await
                 };
                 keep_large(&mut self.trail, tool, &outcome).await;
                 Ending::Ran(outcome)
@@ -412,6 +412,10 @@ impl ToolCall {
                 let (shared, tool) = (self.trail.core.shared.clone(), *tool);
                 let run = move |view: &View| downstream::run_builtin(tool, &*shared, view);
                 Ending::Ran(self.on_a_worker(run).await)
+            }
+            Work::Part { tool, handle } => {
+                let next = parts::next(&self.trail, tool, handle, &mut self.supplement);
+                Ending::Ran(next.await.unwrap_or_else(busy))
             }
             Work::Search { query, limit } => {
                 let (query, limit) = (query.clone(), *limit);

@@ -9,7 +9,7 @@ use crate::{
     catalog::{BuiltinTool, SideEffect, ToolKind, ViewTool},
     governance::{self, Reason},
     json::{OwnedRaw, Raw},
-    mapping::{Arguments, InvalidArguments, OutgoingRequest, RequestPlan},
+    mapping::{Arguments, InvalidArguments, OutgoingRequest, Repairs, RequestPlan},
 };
 
 /// What a call wants of its tool, its arguments judged.
@@ -46,12 +46,15 @@ pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw) -> Option<Judged> {
     let ToolKind::Rest { request: plan, .. } = &tool.kind else { return None };
     let arguments = arguments.as_raw();
     Some(match plan.validate(Some(arguments)) {
-        Ok(arguments) => Judged {
-            kept: arguments.raw().and_then(|raw| trail::kept_arguments(tool, raw)),
-            repairs: arguments.repairs().count,
-            side_effect: tool.side_effect_of(&arguments),
-            request: Ok(plan.build(&arguments)),
-        },
+        Ok(arguments) => {
+            log_repairs(tool, arguments.repairs());
+            Judged {
+                kept: arguments.raw().and_then(|raw| trail::kept_arguments(tool, raw)),
+                repairs: arguments.repairs().count,
+                side_effect: tool.side_effect_of(&arguments),
+                request: Ok(plan.build(&arguments)),
+            }
+        }
         Err(invalid) => Judged {
             kept: trail::kept_invalid_arguments(tool, arguments),
             repairs: 0,
@@ -72,6 +75,7 @@ pub(super) fn intend<'a>(
         ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
             Ok(arguments) => {
                 trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
+                log_repairs(tool, arguments.repairs());
                 trail.repairs = arguments.repairs().count;
                 let side_effect = tool.side_effect_of(&arguments);
                 (Intent::Request(plan, arguments), side_effect)
@@ -81,6 +85,15 @@ pub(super) fn intend<'a>(
                 (Intent::Invalid(invalid), tool.side_effect)
             }
         },
+    }
+}
+
+/// Tells which arguments a model writes in another form, by the names it is shown. How many there are
+/// is in the record of the call.
+fn log_repairs(tool: &ViewTool, repairs: &Repairs) {
+    for repair in &repairs.named {
+        let (tool, field, kind) = (tool.name.as_str(), &*repair.field, repair.kind.as_str());
+        tracing::debug!(tool, field, kind, "argument repaired");
     }
 }
 

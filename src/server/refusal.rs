@@ -82,92 +82,96 @@ impl Refusal {
 
     /// The JSON-RPC error of the body.
     pub(crate) fn error(&self) -> RpcError {
-        let (code, message): (i32, Cow<'static, str>) = match self {
-            Self::NoSuchPath => (
-                code::SERVER,
-                "No such path. An MCP endpoint is at /runtime/{tenant}/{client}/mcp.".into(),
-            ),
-            Self::NoSuchClientApplication => (
-                code::SERVER,
+        match self {
+            Self::Limited(limited) => over_limit(limited),
+            Self::Message(error) => error.clone(),
+            other => RpcError { code: other.code(), message: other.text(), data: None },
+        }
+    }
+
+    fn code(&self) -> i32 {
+        match self {
+            Self::UnknownSession => code::SESSION_NOT_FOUND,
+            Self::ModernMethod { .. } => code::METHOD_NOT_FOUND,
+            Self::Message(error) => error.code,
+            _ => code::SERVER,
+        }
+    }
+
+    /// What the client reads: what is wrong, and what to do.
+    fn text(&self) -> Cow<'static, str> {
+        match self {
+            Self::MethodNotAllowed { allow } => {
+                format!("Method not allowed here. Allowed: {allow}.").into()
+            }
+            Self::Unauthenticated(refusal) => refusal.client_text().into(),
+            Self::NotAcceptable { needed } => {
+                format!("Not acceptable: the Accept header must allow {needed}.").into()
+            }
+            Self::UnsupportedRevision { asked } => format!(
+                "Unsupported MCP-Protocol-Version {asked:?}. Supported: 2025-11-25, 2025-06-18, \
+                 2025-03-26, 2024-11-05."
+            )
+            .into(),
+            Self::ModernMethod { method } => format!("Method not found: {method}").into(),
+            Self::Limited(limited) => limited.text().into(),
+            Self::Message(error) => error.message.clone(),
+            other => other.fixed_text().into(),
+        }
+    }
+
+    /// The text of a refusal that is always the same.
+    fn fixed_text(&self) -> &'static str {
+        match self {
+            Self::NoSuchPath => {
+                "No such path. An MCP endpoint is at /runtime/{tenant}/{client}/mcp."
+            }
+            Self::NoSuchClientApplication => {
                 "The catalog has no such tenant and client application. `ringway status` lists \
                  those it has."
-                    .into(),
-            ),
-            Self::MethodNotAllowed { allow } => {
-                (code::SERVER, format!("Method not allowed here. Allowed: {allow}.").into())
             }
-            Self::ForeignOrigin => (
-                code::SERVER,
+            Self::ForeignOrigin => {
                 "This Origin may not call this server. The operator allows one with \
                  runtime.allowed_origins or the tenant's allowed_origins."
-                    .into(),
-            ),
-            Self::ForeignHost => (
-                code::SERVER,
+            }
+            Self::ForeignHost => {
                 "The Host header is not a name of this server. The operator names it with \
                  listen.public_url."
-                    .into(),
-            ),
-            Self::Unauthenticated(refusal) => (code::SERVER, refusal.client_text().into()),
-            Self::NotAcceptable { needed } => (
-                code::SERVER,
-                format!("Not acceptable: the Accept header must allow {needed}.").into(),
-            ),
-            Self::StreamsNeedHttp11 => (code::SERVER, "Event streams need HTTP/1.1.".into()),
-            Self::UnsupportedMediaType => {
-                (code::SERVER, "The body must be JSON: Content-Type: application/json.".into())
             }
-            Self::UnsupportedRevision { asked } => (
-                code::SERVER,
-                format!(
-                    "Unsupported MCP-Protocol-Version {asked:?}. Supported: 2025-11-25, \
-                     2025-06-18, 2025-03-26, 2024-11-05."
-                )
-                .into(),
-            ),
-            Self::SessionRequired => (
-                code::SERVER,
+            Self::StreamsNeedHttp11 => "Event streams need HTTP/1.1.",
+            Self::UnsupportedMediaType => "The body must be JSON: Content-Type: application/json.",
+            Self::SessionRequired => {
                 "Mcp-Session-Id is required. Send initialize first and repeat the id it returns."
-                    .into(),
-            ),
-            Self::UnknownSession => {
-                (code::SESSION_NOT_FOUND, "Session not found. Send initialize again.".into())
             }
-            Self::StreamTaken => (
-                code::SERVER,
+            Self::UnknownSession => "Session not found. Send initialize again.",
+            Self::StreamTaken => {
                 "The session's event stream is open on another connection. Present its \
                  Last-Event-ID to take it over, or ask again."
-                    .into(),
-            ),
-            Self::TooManySessions { .. } => (
-                code::SERVER,
-                "The tenant has as many sessions as it may. End one with DELETE or wait.".into(),
-            ),
-            Self::Limited(limited) => return over_limit(limited),
-            Self::AuditUnavailable => (
-                code::SERVER,
+            }
+            Self::TooManySessions { .. } => {
+                "The tenant has as many sessions as it may. End one with DELETE or wait."
+            }
+            Self::AuditUnavailable => {
                 "The request was refused because it cannot be recorded right now. Nothing was \
                  done: try again."
-                    .into(),
-            ),
-            Self::Busy => (code::SERVER, "The server is at its limit. Try again shortly.".into()),
-            Self::TenantBusy => (
-                code::SERVER,
+            }
+            Self::TenantBusy => {
                 "Too many large requests of this tenant wait already; nothing was done. Try again \
                  shortly."
-                    .into(),
-            ),
-            Self::StoreUnavailable => (
-                code::SERVER,
-                "Sessions cannot be read or kept right now. The session is not lost: try again."
-                    .into(),
-            ),
-            Self::Message(error) => return error.clone(),
-            Self::ModernMethod { method } => {
-                (code::METHOD_NOT_FOUND, format!("Method not found: {method}").into())
             }
-        };
-        RpcError { code, message, data: None }
+            Self::StoreUnavailable => {
+                "Sessions cannot be read or kept right now. The session is not lost: try again."
+            }
+            Self::Busy
+            // Worded by `text`.
+            | Self::MethodNotAllowed { .. }
+            | Self::Unauthenticated(_)
+            | Self::NotAcceptable { .. }
+            | Self::UnsupportedRevision { .. }
+            | Self::Limited(_)
+            | Self::Message(_)
+            | Self::ModernMethod { .. } => "The server is at its limit. Try again shortly.",
+        }
     }
 
     /// The reason as the log names it: stable, bounded, without anything of the client's.

@@ -13,9 +13,9 @@ use std::{
 use super::{
     announce::Announcer,
     guard::Guard,
-    kept::KeptResults,
     message::CoreMessage,
     openapi::Descriptions,
+    parts::KeptResults,
     publication::{Publication, Published},
     reload::ReloadState,
 };

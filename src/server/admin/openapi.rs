@@ -33,7 +33,7 @@ pub(super) fn parameters(operation: Operation) -> &'static [Parameter] {
     const SESSIONS: &[Parameter] =
         &[parameter("limit", "integer", "At most so many; 100 where absent")];
     const EXPORT: &[Parameter] =
-        &[parameter("mask", "boolean", "Put *** in place of the secrets of connections")];
+        &[parameter("mask", "boolean", "Put *** in place of the secrets of connections and tools")];
     const CHANGES: &[Parameter] = &[
         parameter("limit", "integer", "At most so many, up to 1000; 20 where absent"),
         parameter("before", "integer", "Only changes before this version"),
@@ -232,7 +232,10 @@ fn described(route: &Route) -> Value {
         header("If-None-Match", "ETags that are known already");
     }
     if parameters_say_change(operation) {
-        header("X-Author", "Who makes the change, besides the user at the socket");
+        header(
+            "X-Author",
+            "Who makes the change, as they say themselves: in quotes behind the user at the socket",
+        );
     }
     let mut answers = Map::new();
     for status in statuses.iter().chain(COMMON_STATUSES) {

@@ -1,4 +1,4 @@
-//! What was left out of answers that were larger than their budget, kept for a while.
+//! What is left of results that were larger than their budget, kept for a while.
 //!
 //! One table for all cores: who asks for the next part may come in on another one. Entries are
 //! bounded in bytes, of a tenant and in all, and in age; the oldest goes first. An entry is its
@@ -13,7 +13,6 @@ use std::collections::{HashMap, VecDeque};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
 
-use super::random_bytes;
 use crate::{
     catalog::{ClientApplicationId, TenantId, ToolName},
     identity::Caller,
@@ -21,6 +20,7 @@ use crate::{
         ResultBudget,
         budget::{Part, Rest},
     },
+    server::random_bytes,
     settings,
 };
 

@@ -1,21 +1,27 @@
-//! Results that are larger than their tool's budget: the first part, and how the rest is asked for.
+//! Results that are larger than their tool's budget, given in parts: the first one, and how those that
+//! follow are asked for. What is left of a result waits in the table of `kept`.
 //!
 //! The rest is a resource, `runtime://results/{handle}`, and an argument, `next`, of the same tool:
 //! some clients give a model only one of the two. The argument is in the tool's schema, and those it
 //! stands beside do not matter: clients that hold a model to the schema make it write all that are
 //! required.
 
+mod kept;
+
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::json;
 
+pub(crate) use kept::KeptResults;
+use kept::{NextPart, ResultOwner};
+
 use super::{
-    kept::{NextPart, ResultOwner},
+    core::Core,
     offload::{self, INLINE_BYTES_MAX},
     trail::{Origin, Trail},
 };
 use crate::{
-    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, View, ViewTool},
+    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, ToolName, View, ViewTool},
     governance,
     identity::Caller,
     json::{self, Kind, OwnedRaw, Raw, write_string},
@@ -25,6 +31,7 @@ use crate::{
     },
     mcp::{self, KEPT_RESULTS, Supplement, ToolOutcome},
     rpc::{ResultBody, RpcError},
+    rt::WorkError,
 };
 
 /// The member of `_meta` that says the same to programs.
@@ -141,41 +148,63 @@ pub(crate) fn asked_for(tool: &ViewTool, arguments: Option<Raw<'_>>) -> Asked {
 }
 
 /// The part of a result that a call asks for.
-pub(crate) fn next(
+///
+/// # Errors
+/// The workers have no room for it.
+pub(crate) async fn next(
     trail: &Trail,
     tool: &ViewTool,
     handle: &str,
     supplement: &mut Supplement,
-) -> ToolOutcome {
-    let now_ms = trail.core.clock.now_ms();
-    let kept = &trail.core.shared.kept;
-    let owner = owner(&trail.view, trail.caller);
-    let Some(next) = kept.next(handle, &owner, Some(&tool.name), now_ms) else {
+) -> Result<ToolOutcome, WorkError> {
+    let (core, view) = (&trail.core, &trail.view);
+    let next = part(core, view, trail.caller, handle, Some(tool.name.clone())).await?;
+    let Some(NextPart { part, handle, .. }) = next else {
         let text = "The rest of this result is not kept any more. Call the tool again, with its own \
                     arguments.";
-        return ToolOutcome::Failure { text: text.to_owned() };
+        return Ok(ToolOutcome::Failure { text: text.to_owned() });
     };
-    let NextPart { part, handle, .. } = next;
     tell(supplement, &part.missing, handle.as_deref(), false);
-    ToolOutcome::Success { structured_json: Some(part.json), text: None }
+    Ok(ToolOutcome::Success { structured_json: Some(part.json), text: None })
 }
 
 /// The answer to `resources/read`: a kept result is the only resource that is read from here.
-pub(crate) fn read(origin: &Origin<'_>, uri: &str) -> Result<ResultBody, RpcError> {
-    let owner = owner(origin.view, origin.caller);
-    let kept = &origin.core.shared.kept;
+///
+/// # Errors
+/// The workers have no room for it.
+pub(crate) async fn read(
+    origin: &Origin<'_>,
+    uri: &str,
+) -> Result<Result<ResultBody, RpcError>, WorkError> {
     let now_ms = origin.core.clock.now_ms();
     // What the caller may not call now, it may not read now.
     let is_allowed = |tool: &Arc<ViewTool>| {
         let decision = governance::decide(&tool.permission, origin.trust, SideEffect::Read, now_ms);
         decision.is_allowed
     };
-    let next = uri
-        .strip_prefix(KEPT_RESULTS)
-        .and_then(|handle| kept.next(handle, &owner, None, now_ms))
-        .filter(|next| origin.view.tool(next.tool.as_str()).is_some_and(is_allowed));
-    let Some(NextPart { part, handle, .. }) = next else { return Err(mcp::unknown_resource(uri)) };
+    let next = match uri.strip_prefix(KEPT_RESULTS) {
+        Some(handle) => part(origin.core, origin.view, origin.caller, handle, None).await?,
+        None => None,
+    };
+    let next = next.filter(|next| origin.view.tool(next.tool.as_str()).is_some_and(is_allowed));
+    let Some(NextPart { part, handle, .. }) = next else {
+        return Ok(Err(mcp::unknown_resource(uri)));
+    };
     let mut supplement = Supplement::NONE;
     tell(&mut supplement, &part.missing, handle.as_deref(), false);
-    Ok(mcp::json_resource(uri, &part.json, &supplement))
+    Ok(Ok(mcp::json_resource(uri, &part.json, &supplement)))
+}
+
+/// The part with this handle. What is left may be in a very long list of pieces, of which each part
+/// takes a copy: not on a core.
+async fn part(
+    core: &Core,
+    view: &View,
+    caller: Caller,
+    handle: &str,
+    tool: Option<ToolName>,
+) -> Result<Option<NextPart>, WorkError> {
+    let (owner, now_ms) = (owner(view, caller), core.clock.now_ms());
+    let (shared, handle): (_, Box<str>) = (core.shared.clone(), handle.into());
+    offload::run(core, view, move || shared.kept.next(&handle, &owner, tool.as_ref(), now_ms)).await
 }
