@@ -18,13 +18,12 @@ use super::shown::{Setting, ShownKey, ShownToolset};
 use super::toolset::CompiledToolset;
 use super::view::{View, ViewInputs};
 use super::{
-    Assignment, ClientApplication, ClientApplicationId, CompiledConnection, Connection,
-    ConnectionId, DiscoveryMode, Entities, Entity, Entry, MetaTool, Origin, PROBLEMS_MAX, Problem,
-    Tenant, TenantId, Tool, ToolKind, ToolListing, ToolsetId, check, entities, exposed, faults,
-    remarks,
+    Assignment, ClientApplication, ClientApplicationId, CompiledConnection, CompiledTool,
+    Connection, ConnectionId, DiscoveryMode, Entities, Entity, Entry, MetaTool, Origin,
+    PROBLEMS_MAX, Problem, Tenant, TenantId, Tool, ToolListing, ToolsetId, check, entities,
+    exposed, faults, remarks,
 };
 use crate::http;
-use crate::mapping::RequestPlan;
 
 /// Everything a snapshot consists of.
 #[derive(Debug, Default)]
@@ -97,12 +96,9 @@ impl remarks::Compiled for Compiled {
         Some(self.views.get(tenant)?.get(client_application)?)
     }
 
-    fn request_plan(&self, tool: &Tool) -> Option<&RequestPlan> {
+    fn tool(&self, tool: &Tool) -> Option<&CompiledTool> {
         let toolset = self.toolsets.get(&(tool.tenant.clone(), tool.toolset.clone()))?;
-        match &toolset.tool(&tool.name)?.kind {
-            ToolKind::Rest { request, .. } => Some(request),
-            ToolKind::Builtin(_) => None,
-        }
+        Some(toolset.tool(&tool.name)?)
     }
 }
 
@@ -170,7 +166,7 @@ impl Compiler<'_> {
         self.made.former.bound(TOOLS_MAX);
         // Tools of toolsets that are not there: what else is wrong with them is told too.
         for entry in tools.into_values().flatten() {
-            if let Err(faults) = super::CompiledTool::rest(&entry.value, None) {
+            if let Err(faults) = CompiledTool::rest(&entry.value, None) {
                 report(entry, faults, &mut self.problems);
             }
         }

@@ -7,18 +7,18 @@
 use serde_json::Value;
 
 use super::{
-    Assignment, ClientApplication, Entities, Entity, Entry, PROBLEMS_MAX, Policy, Problem, Tool,
-    ToolListing, ToolPattern, View, ViewTool, names,
+    Assignment, ClientApplication, CompiledTool, Entities, Entity, Entry, PROBLEMS_MAX, Policy,
+    Problem, Tool, ToolListing, ToolPattern, View, ViewTool, names,
 };
-use crate::mapping::{self, FieldPath, FieldRule, RequestPlan, Segment};
+use crate::mapping::{self, FieldPath, FieldRule, Segment};
 
 /// Finds the tools that are compiled from an entity's.
 pub(super) trait Compiled {
     /// What a client application sees.
     fn view(&self, tenant: &str, client_application: &str) -> Option<&View>;
 
-    /// The plan of a published tool's requests.
-    fn request_plan(&self, tool: &Tool) -> Option<&RequestPlan>;
+    /// A published tool.
+    fn tool(&self, tool: &Tool) -> Option<&CompiledTool>;
 }
 
 /// Everything that has no effect, in the order of files and lines.
@@ -37,8 +37,14 @@ pub(super) fn remarks(entities: &Entities, compiled: &impl Compiled) -> Vec<Prob
         }
     }
     for entry in entities.tools.iter().filter(|entry| !entry.value.redact.is_empty()) {
-        if let Some(plan) = compiled.request_plan(&entry.value) {
-            remarks.tool(entry, plan);
+        let lost = compiled.tool(&entry.value).map(|tool| &tool.lost_paths);
+        for path in lost.into_iter().flatten() {
+            let shown = names::shortened(path);
+            let text = format!(
+                "redact: nothing is at {shown:?}, by the names that clients are shown: nothing is \
+                 kept out of the audit by it"
+            );
+            remarks.add(entry, text);
         }
     }
     let Remarks(mut remarks) = remarks;
@@ -90,38 +96,29 @@ impl Remarks {
         }
     }
 
-    fn tool(&mut self, entry: &Entry<Tool>, plan: &RequestPlan) {
-        let tool = &entry.value;
-        // What is known of answers; nothing where they may hold what no rule names.
-        let may_be_anything = tool.pass_unmapped || tool.response_fields.iter().any(is_open);
-        let output = mapping::output_schema(&tool.response_fields);
-        let output = output.ok().flatten().filter(|_| !may_be_anything);
-        for text in &tool.redact {
-            let Ok(path) = FieldPath::parse(text) else { continue };
-            let is_in = |schema: &Value, absent: Absent| may_hold(schema, path.segments(), absent);
-            let is_found = is_in(plan.input_schema(), Absent::Open)
-                || output.as_ref().is_none_or(|output| {
-                    // An answer that is no object is kept as it is, not as clients are shown it.
-                    is_in(output, Absent::Closed)
-                        || output
-                            .pointer("/properties/result")
-                            .is_some_and(|inner| is_in(inner, Absent::Closed))
-                });
-            if !is_found {
-                let shown = names::shortened(text);
-                let message = format!(
-                    "redact: nothing is at {shown:?}, by the names that clients are shown: \
-                     nothing is kept out of the audit by it"
-                );
-                self.add(entry, message);
-            }
-        }
-    }
-
     fn add<T: Entity>(&mut self, entry: &Entry<T>, text: impl std::fmt::Display) {
         let name = entry.value.name();
         self.0.push(Problem::new(&entry.origin, format!("{name}: {text}")));
     }
+}
+
+/// The paths of a tool's `redact` at which nothing can be, given the schemas of its arguments and of
+/// what its rules say of answers.
+pub(super) fn lost_paths(tool: &Tool, input: &Value, output: Option<&Value>) -> Box<[Box<str>]> {
+    // What is known of answers; nothing where they may hold what no rule names.
+    let may_be_anything = tool.pass_unmapped || tool.response_fields.iter().any(is_open);
+    let output = output.filter(|_| !may_be_anything);
+    let is_lost = |text: &&String| {
+        let Ok(path) = FieldPath::parse(text) else { return false };
+        let is_in = |schema: &Value, absent| may_hold(schema, path.segments(), absent);
+        // An answer that is no object is kept as it is, not as clients are shown it.
+        let is_in_answers = |output: &Value| {
+            let inner = output.pointer("/properties/result");
+            is_in(output, Absent::Closed) || inner.is_some_and(|inner| is_in(inner, Absent::Closed))
+        };
+        !is_in(input, Absent::Open) && output.is_some_and(|output| !is_in_answers(output))
+    };
+    tool.redact.iter().filter(is_lost).map(|text| text.as_str().into()).collect()
 }
 
 fn fits<'a>(pattern: &ToolPattern, mut tools: impl Iterator<Item = &'a ViewTool>) -> bool {

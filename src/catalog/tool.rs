@@ -12,7 +12,7 @@ use super::fragment::{EntryText, Fragment, Hints, Safety};
 use super::schema_hash::{hexadecimal, schema_hash, schema_version};
 use super::{
     Annotations, BuiltinTool, CompiledConnection, DiscoveryMode, OperationName, Rate, Secret,
-    SideEffect, Tool, ToolMethod, ToolName, ToolsetId, faults, secrets,
+    SideEffect, Tool, ToolMethod, ToolName, ToolsetId, faults, remarks, secrets,
 };
 use crate::mapping::{
     self, Arguments, Dialect, FieldPath, Location, RequestPlan, ResponsePlan, ResultBudget,
@@ -72,6 +72,8 @@ pub struct CompiledTool {
     pub log_payloads: bool,
     /// Exposed fields, as paths, that are never kept in the audit.
     pub redact: Box<[FieldPath]>,
+    /// Those of them at which nothing is, as they were written.
+    pub(super) lost_paths: Box<[Box<str>]>,
     /// What it always sends and nobody may see, by its names.
     pub secrets: Box<[(Box<str>, Secret)]>,
     /// How often it may be called, by all callers of a client application together.
@@ -228,6 +230,7 @@ impl CompiledTool {
             budget: tool.budget,
             log_payloads: tool.log_payloads,
             redact: tool.redact.iter().map(|path| redacted(path)).collect(),
+            lost_paths: remarks::lost_paths(tool, request.input_schema(), output.as_ref()),
             secrets: secrets::constants(tool),
             limit: tool.limit,
             weight: tool.weight.unwrap_or(1),
@@ -264,6 +267,7 @@ impl CompiledTool {
             budget: ResultBudget::default(),
             log_payloads: false,
             redact: Box::default(),
+            lost_paths: Box::default(),
             secrets: Box::default(),
             limit: None,
             weight: 1,

@@ -7,10 +7,10 @@
 use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use super::{
-    invoke::{self, Beginning, Begun, Ended, Ending, Judging, Refused, ToolRequest},
+    invoke::{self, Beginning, Begun, Ended, Ending, Judging, Refused, ToolCall, ToolRequest},
     note, offload, parts,
     refusal::Refusal,
-    running::{Answered, Job, Outcome, Registration, Running, Single},
+    running::{Answered, Job, Outcome, Registration, Running, Single, cancelled},
     trail::{Origin, Trail, call_type_of},
 };
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
         self, DispatchContext, Initialization, Invocation, Revision, Step, Supplement, ToolOutcome,
     },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
+    rt::{self, Either},
     sessions::Session,
     telemetry::{MethodLabel, OutcomeLabel},
 };
@@ -126,6 +127,7 @@ async fn single(
     };
     Ok(match entry {
         Entry::Done(reply) => Work::Done(Outcome::Reply(reply)),
+        Entry::Cancelled(id) => Work::Done(Outcome::Cancelled(id)),
         Entry::Running { call, progress_token } => {
             let running = Running::Single(call);
             Work::Running(Job { running, progress_token, note: note::single(id) })
@@ -157,7 +159,7 @@ async fn batch(
     if parts.is_empty() {
         return Ok(Work::Nothing);
     }
-    if parts.iter().all(|part| matches!(part, Entry::Done(_))) {
+    if !parts.iter().any(|part| matches!(part, Entry::Running { .. })) {
         let replies = bounded(parts.into_iter().filter_map(Entry::done));
         return Ok(Work::Done(Outcome::Batch(replies)));
     }
@@ -242,8 +244,33 @@ impl Waiting {
     ) -> Result<Entry, Refusal> {
         match self {
             Self::Call(judging, progress_token) => {
-                let begun = judging.judged().await?;
-                called(asking, id.to_owned_id(), begun, progress_token)
+                let id = id.to_owned_id();
+                // Registered now, so that the client can cancel it already.
+                let registration = match Registration::new(asking.origin.core, asking.session, &id)
+                {
+                    Ok(registration) => registration,
+                    Err(error) => {
+                        judging.refuse(reason_of(&error));
+                        return Ok(Entry::Done(Reply::new(id, Err(error))));
+                    }
+                };
+                let judged = judging.judged();
+                let begun = match &registration {
+                    None => judged.await?,
+                    Some(registration) => match rt::race(judged, registration.cancelled()).await {
+                        Either::Left(begun) => begun?,
+                        Either::Right(()) => {
+                            note_cancelled(&asking.origin);
+                            return Ok(Entry::Cancelled(id));
+                        }
+                    },
+                };
+                match begun {
+                    Begun::Ended(ended) => over(ended, asking.revision, id),
+                    Begun::Running(call) => {
+                        Ok(running(call, asking.revision, id, registration, progress_token))
+                    }
+                }
             }
             Self::List(trail, shape) => {
                 let origin = &asking.origin;
@@ -274,13 +301,19 @@ fn refused(trail: Trail, refusal: Refusal) -> Refusal {
 /// One request's part of the work.
 enum Entry {
     Done(Reply),
-    Running { call: Single, progress_token: Option<Box<str>> },
+    Running {
+        call: Single,
+        progress_token: Option<Box<str>>,
+    },
+    /// Its client wants no answer any more.
+    Cancelled(OwnedId),
 }
 
 impl Entry {
     fn done(self) -> Option<Reply> {
         match self {
             Self::Done(reply) => Some(reply),
+            Self::Cancelled(id) => Some(cancelled(id)),
             Self::Running { .. } => None,
         }
     }
@@ -447,44 +480,52 @@ fn invoke(
         trace: asking.trace,
     };
     let progress_token = invocation.progress_token.map(|token| token.text().into());
-    match invoke::begin(trail, &asked) {
-        Beginning::Begun(begun) => called(asking, id, begun, progress_token).map(Next::Entry),
-        Beginning::Judging(judging) => Ok(Next::Waiting(Waiting::Call(judging, progress_token))),
+    let revision = asking.revision;
+    let call = match invoke::begin(trail, &asked) {
+        Beginning::Judging(judging) => {
+            return Ok(Next::Waiting(Waiting::Call(judging, progress_token)));
+        }
+        Beginning::Begun(Begun::Ended(ended)) => return over(ended, revision, id).map(Next::Entry),
+        Beginning::Begun(Begun::Running(call)) => call,
+    };
+    Ok(Next::Entry(match Registration::new(asking.origin.core, asking.session, &id) {
+        Ok(registration) => running(call, revision, id, registration, progress_token),
+        Err(error) => {
+            call.refuse(reason_of(&error));
+            Entry::Done(Reply::new(id, Err(error)))
+        }
+    }))
+}
+
+/// The entry of a call that is over at once.
+fn over(ended: Ended, revision: Revision, id: OwnedId) -> Result<Entry, Refusal> {
+    match ended {
+        // Over HTTP a request that is over a limit has a status of its own; only the tool's own
+        // limit is for the model to read.
+        Ended { ending: Ending::Limited(limited), trail, .. } if limited.level != Level::Tool => {
+            trail.close(audit::Outcome::Error, 0);
+            Err(Refusal::Limited(limited))
+        }
+        ended => Ok(Entry::Done(answered(ended, revision, id).reply())),
     }
 }
 
-/// The entry of a call that is begun.
-fn called(
-    asking: &Asking<'_>,
+/// The entry of a call that is under way.
+fn running(
+    call: ToolCall,
+    revision: Revision,
     id: OwnedId,
-    begun: Begun,
+    registration: Option<Registration>,
     progress_token: Option<Box<str>>,
-) -> Result<Entry, Refusal> {
-    let revision = asking.revision;
-    let call = match begun {
-        // Over HTTP a request that is over a limit has a status of its own; only the tool's own
-        // limit is for the model to read.
-        Begun::Ended(Ended { ending: Ending::Limited(limited), trail, .. })
-            if limited.level != Level::Tool =>
-        {
-            trail.close(audit::Outcome::Error, 0);
-            return Err(Refusal::Limited(limited));
-        }
-        Begun::Ended(ended) => {
-            let answered = answered(ended, revision, id);
-            return Ok(Entry::Done(answered.reply()));
-        }
-        Begun::Running(call) => call,
-    };
-    let registration = match Registration::new(asking.origin.core, asking.session, &id) {
-        Ok(registration) => registration,
-        Err(error) => {
-            call.refuse(reason_of(&error));
-            return Ok(Entry::Done(Reply::new(id, Err(error))));
-        }
-    };
+) -> Entry {
     let running = async move { answered(call.run(registration).await, revision, id) };
-    Ok(Entry::Running { call: Box::pin(running), progress_token })
+    Entry::Running { call: Box::pin(running), progress_token }
+}
+
+/// Counts a call that its client cancelled before it was begun; its trail tells of it by itself.
+fn note_cancelled(origin: &Origin<'_>) {
+    let elapsed = origin.arrived.elapsed();
+    origin.core.metrics.request(MethodLabel::ToolsCall, OutcomeLabel::Cancelled, elapsed);
 }
 
 /// A call's ending as the client's revision has it.

@@ -320,6 +320,11 @@ fn discover_first(tool: &ViewTool) -> String {
 }
 
 impl Judging {
+    /// The call is not begun after all.
+    pub(crate) fn refuse(self, reason: &'static str) {
+        self.trail.refuse(reason);
+    }
+
     /// Has the arguments judged; from then on the call is one like any other.
     ///
     /// # Errors

@@ -4,12 +4,13 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Client, Events, NEWEST, Request, Ringway, Service, Setup, call, eventually, initialize, ping,
-    rpc,
+    Client, Events, NEWEST, Request, Ringway, Service, Setup, call, cancel, eventually, initialize,
+    pause, ping, rpc,
 };
 
 /// Larger than what is checked and parsed on a core.
@@ -124,10 +125,8 @@ fn slow() -> (Value, Value) {
     (json!({ "type": "object", "anyOf": alternatives }), json!({ "rows": vec![item; 2000] }))
 }
 
-#[test]
-fn one_tenants_large_calls_keep_no_other_tenant_waiting() {
-    const FLOOD: usize = 60;
-    let service = Service::echo();
+/// A server with `demo/busy` and `other/busy`, whose tool takes slow arguments; and those.
+fn busy(service: &Service) -> (Ringway, Value) {
     let (schema, arguments) = slow();
     let mut text = String::new();
     for tenant in ["demo", "other"] {
@@ -147,7 +146,14 @@ fn one_tenants_large_calls_keep_no_other_tenant_waiting() {
         )
         .unwrap();
     }
-    let server = Setup::new().catalog(&text).start();
+    (Setup::new().catalog(&text).start(), arguments)
+}
+
+#[test]
+fn one_tenants_large_calls_keep_no_other_tenant_waiting() {
+    const FLOOD: usize = 60;
+    let service = Service::echo();
+    let (server, arguments) = busy(&service);
     let client = Client::keyless(&server, "demo/busy");
     let request = client.message(&call(1, "save", arguments.clone()));
     let (done, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -178,6 +184,36 @@ fn one_tenants_large_calls_keep_no_other_tenant_waiting() {
     let refusals = |record: &&Value| record["reason"] == "tenant_busy";
     let recorded = server.records().iter().filter(refusals).count();
     assert_eq!(recorded, refused.load(Ordering::Acquire));
+}
+
+#[test]
+fn a_large_call_is_cancelled_while_its_arguments_are_judged() {
+    const BEFORE: u64 = 6;
+    let service = Service::echo();
+    let (server, arguments) = busy(&service);
+    let client = Client::keyless(&server, "demo/busy").in_session(NEWEST);
+    let save = |id: u64| client.post(&call(id, "save", arguments.clone()));
+    thread::scope(|scope| {
+        for id in 1..=BEFORE {
+            let save = &save;
+            scope.spawn(move || save(id).expect(200));
+        }
+        // It waits behind them.
+        pause(Duration::from_millis(100));
+        let last = scope.spawn(|| save(100));
+        while !last.is_finished() {
+            client.post(&cancel(100)).expect(202);
+            pause(Duration::from_millis(10));
+        }
+        let told = last.join().unwrap().expect(200).json();
+        assert_eq!(told["error"]["code"], -32800, "{told}");
+    });
+    for _ in 0..BEFORE {
+        service.asked();
+    }
+    assert!(service.is_quiet());
+    let was_cancelled = |record: &Value| record["outcome"] == "cancelled";
+    eventually("it is recorded", || server.records().iter().any(was_cancelled));
 }
 
 /// JSON as a value of TOML in one line.
