@@ -118,11 +118,11 @@ fn a_limit_answers_the_same_whatever_the_size() {
 
 /// A schema whose items are held against every alternative, and large arguments for it.
 fn slow() -> (Value, Value) {
-    let alternatives: Vec<Value> = (0..200)
+    let alternatives: Vec<Value> = (0..80)
         .map(|number| json!({ "type": "object", "required": [format!("k{number}"), "other"] }))
         .collect();
-    let item = json!({ "k199": 1, "other": "x".repeat(10) });
-    (json!({ "type": "object", "anyOf": alternatives }), json!({ "rows": vec![item; 2000] }))
+    let item = json!({ "k79": 1, "other": "x".repeat(10) });
+    (json!({ "type": "object", "anyOf": alternatives }), json!({ "rows": vec![item; 1200] }))
 }
 
 /// A server with `demo/busy` and `other/busy`, whose tool takes slow arguments; and those.
