@@ -100,6 +100,11 @@ impl Chain {
         self.records += records;
     }
 
+    /// Counts records whose bytes were taken with those of others.
+    pub(super) fn count(&mut self, records: u64) {
+        self.records += records;
+    }
+
     /// Closes the block; its line.
     pub(super) fn close(&mut self) -> Block {
         let mut hash = [0; 32];

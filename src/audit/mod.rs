@@ -23,12 +23,15 @@
 //! be in a payload.
 
 mod chain;
+mod compose;
 mod directory;
 mod error;
 mod filter;
+mod group;
 mod key;
 mod lane;
 mod line;
+mod members;
 mod reader;
 mod record;
 mod resume;
@@ -55,6 +58,7 @@ pub use self::filter::{Entry, Filter};
 use self::key::SigningKey;
 use self::lane::Lane;
 pub use self::lane::{Dropped, Refused, Reservation, Writer};
+pub use self::members::{Asker, Subject};
 pub use self::reader::Reader;
 pub use self::record::{CallType, Decision, Outcome, Payload, Record, Transport};
 use self::shared::Shared;

@@ -19,7 +19,7 @@ fn what_several_cores_append_is_read_back_in_order() {
             scope.spawn(move || {
                 for number in 0..2000 {
                     let tool = format!("{core}-{number}");
-                    let record = Record { tool: Some(&tool), ..record(number) };
+                    let record = Record { subject: None, asked: Some(&tool), ..record(number) };
                     writer.append(&record).unwrap();
                     if number % 200 == 0 {
                         thread::park_timeout(Duration::from_millis(10));
