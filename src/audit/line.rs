@@ -6,9 +6,12 @@
 //! - What was cut says so: texts end in `…`, payloads stand under another name (`arguments_cut`)
 //!   with their full size.
 //!
+//! - What goes without saying is left out: the reason of a call that was allowed and nothing spoke
+//!   against, the method of a kind of call that has but one. [`super::Entry`] says it.
+//!
 //! The first member of a record is its time; the lines of the chain begin otherwise.
 
-use super::record::{Payload, Record};
+use super::record::{ALLOWED, Decision, Payload, Record};
 use crate::json;
 
 /// The longest line of a record without payloads.
@@ -52,14 +55,18 @@ pub(super) fn write_record(out: &mut Vec<u8>, record: &Record<'_>, payload_bytes
         out.push(b'"');
     }
     word(out, b",\"call_type\":\"", record.call_type.as_str());
-    word(out, b",\"method\":\"", record.method);
+    if record.call_type.only_method() != Some(record.method) {
+        word(out, b",\"method\":\"", record.method);
+    }
     match record.subject {
         Some(subject) => out.extend_from_slice(subject.members()),
         None => optional(out, b",\"tool\":", record.asked, TEXT_BYTES_MAX),
     }
     optional_word(out, b",\"side_effect\":\"", record.side_effect);
     word(out, b",\"decision\":\"", record.decision.as_str());
-    word(out, b",\"reason\":\"", record.reason);
+    if record.decision != Decision::Allowed || record.reason != ALLOWED {
+        word(out, b",\"reason\":\"", record.reason);
+    }
     optional_word(out, b",\"observed\":\"", record.observed);
     word(out, b",\"outcome\":\"", record.outcome.as_str());
     if let Some(status) = record.downstream_status {
@@ -134,6 +141,13 @@ pub(super) fn write_missing(out: &mut Vec<u8>, time_ms: u64, found_block: u64, k
     begin_event(out, time_ms, "found_shortened");
     number(out, b",\"found_block\":", found_block);
     number(out, b",\"known_block\":", known_block);
+    out.extend_from_slice(b"}\n");
+}
+
+/// The copy of the last checkpoint was not there, or not ours: there may have been more.
+pub(super) fn write_headless(out: &mut Vec<u8>, time_ms: u64, found_block: u64) {
+    begin_event(out, time_ms, "found_headless");
+    number(out, b",\"found_block\":", found_block);
     out.extend_from_slice(b"}\n");
 }
 

@@ -28,6 +28,7 @@ mod directory;
 mod error;
 mod filter;
 mod group;
+mod head;
 mod key;
 mod lane;
 mod line;
@@ -46,6 +47,7 @@ mod tests;
 
 use std::fmt;
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -53,17 +55,20 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use self::chain::Link;
 pub use self::error::AuditError;
 pub use self::filter::{Entry, Filter};
+use self::head::Head;
 use self::key::SigningKey;
 use self::lane::Lane;
 pub use self::lane::{Dropped, Refused, Reservation, Writer};
 pub use self::members::{Asker, Subject};
 pub use self::reader::Reader;
-pub use self::record::{CallType, Decision, Outcome, Payload, Record, Transport};
+pub use self::record::{ALLOWED, CallType, Decision, Outcome, Payload, Record, Transport};
 use self::shared::Shared;
 pub use self::verify::{Fault, Verified, VerifiedSegment, verify};
 use self::worker::Worker;
+use crate::rt::files::{make_private_directory, private};
 use crate::settings::Audit;
 use crate::telemetry::AuditFigures;
 
@@ -169,12 +174,18 @@ fn start(
     settings: &Audit,
     shared: &Arc<Shared>,
 ) -> Result<mpsc::Receiver<Result<(), AuditError>>, AuditError> {
-    directory::make_private(directory)
+    make_private_directory(directory)
         .map_err(|source| AuditError::io("make", directory, source))?;
     let lock = lock(directory)?;
     let failed = |source| AuditError::io("read", directory, source);
     let has_segments = !directory::segments(directory).map_err(failed)?.is_empty();
-    let key = SigningKey::open(directory, !has_segments)?;
+    let key = match SigningKey::read(directory) {
+        Err(AuditError::KeyMissing { .. }) if !has_segments => {
+            let write_head = |key: &_| Head::write(directory, Link::FIRST, worker::now_ms(), key);
+            SigningKey::make(directory, write_head)?
+        }
+        key => key?,
+    };
     let resumed = resume::resume(directory, &key)?;
     let worker =
         Worker::new(Arc::clone(shared), settings.clone(), directory.to_owned(), key, resumed);
@@ -211,8 +222,10 @@ impl Drop for CloseOnDrop {
 fn lock(directory: &Path) -> Result<File, AuditError> {
     let path = directory.join(directory::LOCK_NAME);
     let failed = |source| AuditError::io("open", &path, source);
-    let file = directory::private().write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(failed)?;
+    // A pipe in its place is not waited for.
+    let mut options = private();
+    options.write(true).create(true).truncate(false).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => {

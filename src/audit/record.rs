@@ -67,6 +67,9 @@ pub struct Record<'a> {
     pub listed: Option<Payload<'a>>,
 }
 
+/// The reason of what nothing spoke against: records leave it out.
+pub const ALLOWED: &str = "allowed";
+
 impl<'a> Record<'a> {
     /// A record of a call that was allowed and went well, to be filled in.
     pub fn new(
@@ -91,7 +94,7 @@ impl<'a> Record<'a> {
             asked: None,
             side_effect: None,
             decision: Decision::Allowed,
-            reason: "allowed",
+            reason: ALLOWED,
             observed: None,
             outcome: Outcome::Ok,
             downstream_status: None,
@@ -190,6 +193,22 @@ words! {
         Session = "session",
         /// A tool called over the REST facade.
         RestInvocation = "rest_invocation",
+    }
+}
+
+impl CallType {
+    /// The method of every call of this kind, where there is but one: records leave it out.
+    pub const fn only_method(self) -> Option<&'static str> {
+        Some(match self {
+            Self::ToolExecution => "tools/call",
+            Self::ResourceRead => "resources/read",
+            Self::PromptList => "prompts/list",
+            Self::PromptGet => "prompts/get",
+            Self::RestInvocation => "POST /tools/{tool}",
+            Self::ToolDiscovery | Self::SchemaDiscovery | Self::ResourceList | Self::Session => {
+                return None;
+            }
+        })
     }
 }
 

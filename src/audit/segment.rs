@@ -5,8 +5,9 @@ use std::io::{self, IoSlice, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 
 use super::chain::Span;
-use super::directory::{SegmentFile, private, sync_names};
+use super::directory::SegmentFile;
 use super::shared::Shared;
+use crate::rt::files::{private, sync_names};
 
 /// An open segment. What a failed write left behind its good bytes is cut off by the next one.
 #[derive(Debug)]

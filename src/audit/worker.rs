@@ -14,10 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::AuditError;
-use super::chain::{Chain, Checkpoint, Link, Span};
+use super::chain::{Chain, Link, Span};
 use super::compose::{Composition, Pending, SegmentSoFar};
-use super::directory::{HEAD_NAME, SegmentFile, replace};
+use super::directory::SegmentFile;
 use super::group::Group;
+use super::head::Head;
 use super::key::SigningKey;
 use super::lane::Urgency;
 use super::line;
@@ -313,10 +314,8 @@ impl Worker {
         if !self.sync() {
             return;
         }
-        let mut head = Vec::new();
-        let time_ms = self.shared.now_ms();
-        Checkpoint { link, time_ms, end: None }.write(&mut head, &self.key);
-        if let Err(error) = replace(&self.directory, HEAD_NAME, &head) {
+        let written = Head::write(&self.directory, link, self.shared.now_ms(), &self.key);
+        if let Err(error) = written {
             self.count_error("write the last checkpoint beside", &error);
         }
         if self.segment.as_ref().is_some_and(|segment| !segment.is_there()) {

@@ -172,12 +172,6 @@ fn conclude(found: &Verified) {
             found.open_records, found.torn_bytes
         ));
     }
-    if found.head_is_missing {
-        output::remark(
-            "`head`, the copy of the last checkpoint, is not there: an end that was cut off would \
-             not be noticed.",
-        );
-    }
 }
 
 fn tail(arguments: &TailArguments) -> Result<(), CommandError> {

@@ -14,7 +14,7 @@ use std::{
 
 use super::{core::Core, redact, refusal::Refusal};
 use crate::{
-    audit::{Asker, CallType, Decision, Outcome, Payload, Record, Reservation, Transport},
+    audit::{ALLOWED, Asker, CallType, Decision, Outcome, Payload, Record, Reservation, Transport},
     catalog::{SideEffect, Trust, View, ViewTool},
     governance::{Class, Handles, Limited},
     identity::Caller,
@@ -115,8 +115,6 @@ struct Payloads {
     listed: Option<ResultBody>,
 }
 
-/// The reason of what nothing spoke against.
-const ALLOWED: &str = "allowed";
 /// The reason of what ended because its client wanted no answer any more.
 const CANCELLED: &str = "cancelled";
 

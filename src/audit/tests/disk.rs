@@ -57,8 +57,7 @@ impl Disk {
         match *mood {
             Mood::Writes | Mood::Hangs => Ok(()),
             Mood::IsSlow(takes) => {
-                drop(mood);
-                std::thread::park_timeout(takes);
+                self.changed.wait_for(&mut mood, takes);
                 Ok(())
             }
             Mood::IsFull => Err(io::ErrorKind::StorageFull.into()),

@@ -31,13 +31,36 @@ fn a_record_is_one_object_with_the_names_of_the_log() {
              \"caller\":\"key:0123456789ab\",\"trust\":\"medium\",\
              \"transport\":\"streamable_http\",\"revision\":\"2025-06-18\",\
              \"session\":\"{session}\",\"call_type\":\"tool_execution\",\
-             \"method\":\"tools/call\",\"tool\":\"orders__find_order\",\"toolset\":\"orders\",\
+             \"tool\":\"orders__find_order\",\"toolset\":\"orders\",\
              \"schema_hash\":\"{hash}\",\"side_effect\":\"read\",\"decision\":\"allowed\",\
-             \"reason\":\"allowed\",\"outcome\":\"ok\",\"downstream_status\":200,\
+             \"outcome\":\"ok\",\"downstream_status\":200,\
              \"total_us\":1234,\"downstream_us\":1100,\"request_bytes\":310,\
              \"response_bytes\":5120}}\n"
         )
     );
+}
+
+#[test]
+fn what_goes_without_saying_is_read_all_the_same() {
+    let denied = Record { decision: Decision::Denied, reason: "default_deny", ..record(1) };
+    let observed = Record { reason: "observed_default_deny", ..record(1) };
+    let cancelled = Record { reason: "cancelled", ..record(1) };
+    let listed = Record { call_type: CallType::ToolDiscovery, method: "tools/list", ..record(1) };
+    let searched = Record { call_type: CallType::ToolDiscovery, ..record(1) };
+    let rest =
+        Record { call_type: CallType::RestInvocation, method: "POST /tools/{tool}", ..record(1) };
+    for record in [record(1), denied, observed, cancelled, listed, searched, rest] {
+        let (line, value) = line_of(&record, 1000);
+        let entry = Entry::read(&line).unwrap();
+        assert_eq!(entry.reason.as_deref(), Some(record.reason));
+        assert_eq!(entry.method.as_deref(), Some(record.method));
+        assert_eq!(value.get("reason").is_none(), record.reason == ALLOWED);
+    }
+    // Events have neither.
+    let mut event = Vec::new();
+    line::write_stopped(&mut event, 1);
+    let entry = Entry::read(&event).unwrap();
+    assert!(entry.reason.is_none() && entry.method.is_none());
 }
 
 /// As long as a word may be; there is none like it.

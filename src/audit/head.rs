@@ -1,0 +1,45 @@
+//! The head: a copy of the last checkpoint beside the segments, without which an end that was cut
+//! off would not be noticed.
+//!
+//! It is written before the key of the log is in its place, and so before everything else. Where
+//! there is a key and no head, somebody has removed it.
+
+use std::io;
+use std::path::Path;
+
+use super::chain::{Checkpoint, Line, Link, is_signed, read_line};
+use super::directory::{HEAD_NAME, read_small};
+use super::key::SigningKey;
+use crate::rt::files::replace;
+
+/// What the head says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Head {
+    /// The log has this block.
+    At(Link),
+    Missing,
+    /// It is none that was signed with the key of this log.
+    Changed,
+}
+
+impl Head {
+    pub(super) fn read(directory: &Path, key: &SigningKey) -> io::Result<Self> {
+        let Some(line) = read_small(directory, HEAD_NAME)? else { return Ok(Self::Missing) };
+        Ok(match read_line(&line) {
+            Some(Line::Checkpoint(head)) if is_signed(&line, &key.public()) => Self::At(head.link),
+            _ => Self::Changed,
+        })
+    }
+
+    /// Replaces it by one that says that the log has this block.
+    pub(super) fn write(
+        directory: &Path,
+        link: Link,
+        time_ms: u64,
+        key: &SigningKey,
+    ) -> io::Result<()> {
+        let mut line = Vec::new();
+        Checkpoint { link, time_ms, end: None }.write(&mut line, key);
+        replace(directory, HEAD_NAME, &line)
+    }
+}
