@@ -90,14 +90,46 @@ impl<'a> Entry<'a> {
     /// without saying is said here.
     pub fn read(line: &'a [u8]) -> Option<Self> {
         let mut entry: Self = serde_json::from_slice(line).ok()?;
-        if entry.reason.is_none() && entry.decision.as_deref() == Some(Decision::Allowed.as_str()) {
-            entry.reason = Some(ALLOWED.into());
-        }
-        if entry.method.is_none() {
-            let call_type = entry.call_type.as_deref().and_then(CallType::parse);
-            entry.method = call_type.and_then(CallType::only_method).map(Cow::Borrowed);
-        }
+        let (reason, method) = entry.unsaid();
+        entry.reason = entry.reason.or(reason.map(Cow::Borrowed));
+        entry.method = entry.method.or(method.map(Cow::Borrowed));
         Some(entry)
+    }
+
+    /// The line of an entry, with what goes without saying said: for readers who do not know.
+    pub fn whole_line(line: &'a [u8]) -> Cow<'a, [u8]> {
+        let unsaid =
+            serde_json::from_slice(line).map_or((None, None), |entry: Self| entry.unsaid());
+        let (Some(begin), (reason, method)) = (line.strip_suffix(b"}"), unsaid) else {
+            return Cow::Borrowed(line);
+        };
+        let mut whole = Vec::new();
+        for (name, value) in [("method", method), ("reason", reason)] {
+            if let Some(value) = value {
+                if whole.is_empty() {
+                    whole.extend_from_slice(begin);
+                }
+                whole.push(b',');
+                json::write_string(&mut whole, name);
+                whole.push(b':');
+                json::write_string(&mut whole, value);
+            }
+        }
+        if whole.is_empty() {
+            return Cow::Borrowed(line);
+        }
+        whole.push(b'}');
+        Cow::Owned(whole)
+    }
+
+    /// Reason and method, where the line leaves them out because they go without saying.
+    fn unsaid(&self) -> (Option<&'static str>, Option<&'static str>) {
+        let is_allowed = self.decision.as_deref() == Some(Decision::Allowed.as_str());
+        let call_type = self.call_type.as_deref().and_then(CallType::parse);
+        (
+            (is_allowed && self.reason.is_none()).then_some(ALLOWED),
+            call_type.and_then(CallType::only_method).filter(|_| self.method.is_none()),
+        )
     }
 }
 

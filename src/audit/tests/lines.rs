@@ -2,7 +2,7 @@
 
 use proptest::option;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::line::{RECORD_BYTES_MAX, payload_bytes_bound, write_record};
 use super::*;
@@ -55,12 +55,20 @@ fn what_goes_without_saying_is_read_all_the_same() {
         assert_eq!(entry.reason.as_deref(), Some(record.reason));
         assert_eq!(entry.method.as_deref(), Some(record.method));
         assert_eq!(value.get("reason").is_none(), record.reason == ALLOWED);
+        let line = line.trim_ascii_end();
+        let whole: Value = serde_json::from_slice(&Entry::whole_line(line)).unwrap();
+        assert_eq!(
+            (&whole["reason"], &whole["method"]),
+            (&json!(record.reason), &json!(record.method))
+        );
+        assert_eq!(whole["tool"], value["tool"]);
     }
     // Events have neither.
     let mut event = Vec::new();
     line::write_stopped(&mut event, 1);
     let entry = Entry::read(&event).unwrap();
     assert!(entry.reason.is_none() && entry.method.is_none());
+    assert_eq!(Entry::whole_line(event.trim_ascii_end()), event.trim_ascii_end());
 }
 
 /// As long as a word may be; there is none like it.
