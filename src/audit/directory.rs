@@ -11,7 +11,7 @@ use crate::rt::files::open_regular;
 pub(super) const SIGNING_KEY_NAME: &str = "signing.key";
 /// Checks them.
 pub(super) const PUBLIC_KEY_NAME: &str = "signing.pub";
-/// A copy of the last checkpoint.
+/// The last block under a checkpoint, signed.
 pub(super) const HEAD_NAME: &str = "head";
 /// What was deleted, signed.
 pub(super) const REMOVED_NAME: &str = "removed";

@@ -1,5 +1,6 @@
-//! The head: a copy of the last checkpoint beside the segments, without which an end that was cut
-//! off would not be noticed.
+//! The head: a signed statement beside the segments about the last block under a checkpoint. Without
+//! it an end that was cut off would not be noticed. It is no copy of the checkpoint, of which every
+//! segment has some to be put in its place.
 //!
 //! It is written before the key of the log is in its place, and so before everything else. Where
 //! there is a key and no head, somebody has removed it.
@@ -7,7 +8,7 @@
 use std::io;
 use std::path::Path;
 
-use super::chain::{Checkpoint, Line, Link, is_signed, read_line};
+use super::chain::{Link, read_head, write_head};
 use super::directory::{HEAD_NAME, read_small};
 use super::key::SigningKey;
 use crate::rt::files::replace;
@@ -25,10 +26,7 @@ pub(super) enum Head {
 impl Head {
     pub(super) fn read(directory: &Path, key: &SigningKey) -> io::Result<Self> {
         let Some(line) = read_small(directory, HEAD_NAME)? else { return Ok(Self::Missing) };
-        Ok(match read_line(&line) {
-            Some(Line::Checkpoint(head)) if is_signed(&line, &key.public()) => Self::At(head.link),
-            _ => Self::Changed,
-        })
+        Ok(read_head(&line, &key.public()).map_or(Self::Changed, Self::At))
     }
 
     /// Replaces it by one that says that the log has this block.
@@ -39,7 +37,7 @@ impl Head {
         key: &SigningKey,
     ) -> io::Result<()> {
         let mut line = Vec::new();
-        Checkpoint { link, time_ms, end: None }.write(&mut line, key);
+        write_head(&mut line, link, time_ms, key);
         replace(directory, HEAD_NAME, &line)
     }
 }

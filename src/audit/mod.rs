@@ -1,9 +1,9 @@
 //! The audit log: what was called, by whom, what was decided and why, and what came of it.
 //!
 //! Each core writes its records as lines of JSON into a buffer of its own. One thread takes the
-//! buffers, orders the lines and appends them to the current segment, a block at a time. Blocks are
-//! chained by hashes, and checkpoints signed with a key of this log: what is changed, removed,
-//! inserted or reordered later is found by [`verify`].
+//! buffers, orders the lines by when their calls ended and appends them to the current segment, a
+//! block at a time. Blocks are chained by hashes, and checkpoints signed with a key of this log: what
+//! is changed, removed, inserted or reordered later is found by [`verify`].
 //!
 //! Invariants worth naming:
 //! - A core never waits for the log. What the disk does not take in time is dropped and counted,
@@ -13,11 +13,12 @@
 //! - Records are with the kernel within some 50 ms, on the disk within `sync_ms` more, under a
 //!   signature within `checkpoint_seconds`. A killed process loses at most the first, a power
 //!   failure the first two.
+//! - A log that has a key has a head: without one, or behind one, it is at fault, and stays so.
 //! - The log only grows at its end. Old segments are deleted whole, and a signed statement says so.
 //!
 //! In the data directory, `audit/` holds the segments (`audit-<first block>.jsonl`), the key
-//! (`signing.key`, `signing.pub`), a copy of the last checkpoint (`head`) and the statement about
-//! deleted segments (`removed`).
+//! (`signing.key`, `signing.pub`), and signed statements about the last block under a checkpoint
+//! (`head`) and about deleted segments (`removed`).
 //!
 //! This room must not decide anything: what a record says is up to its callers, and so is what may
 //! be in a payload.

@@ -3,14 +3,15 @@
 //! What it proves, given a public key that is known to be right: from the first block that was not
 //! deleted by a signed statement up to the last checkpoint, every line is the one that was written,
 //! in its place, and none is missing. Behind the last checkpoint the hashes find accidents, but not
-//! somebody who makes them anew.
+//! somebody who makes them anew. Somebody who puts back a log with its head as they once were is found
+//! with a checkpoint that was kept elsewhere.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::AuditError;
-use super::chain::{Chain, Line, Link, Removal, is_signed, read_line};
+use super::chain::{Chain, Line, Link, Removal, is_signed, read_head, read_line};
 use super::directory::{
     HEAD_NAME, Lines, Next, PUBLIC_KEY_NAME, REMOVED_NAME, SIGNING_KEY_NAME, SegmentFile,
     first_line, read_small, segments,
@@ -74,7 +75,7 @@ pub struct Verified {
 
 /// Checks the log in `directory` with the key in `public_key` (none: the one in the directory, which
 /// whoever could change the log could have changed as well). `checkpoint` is a file with one line, a
-/// checkpoint of this log that was kept elsewhere: the log must contain that block.
+/// checkpoint or head of this log that was kept elsewhere: the log must contain that block.
 ///
 /// # Errors
 /// There is no log, or it cannot be read. What is wrong with it is no error: see
@@ -180,7 +181,11 @@ impl<'a> Check<'a> {
         let found = read_small(self.directory, HEAD_NAME)
             .map_err(|source| Stop::Io(path.clone(), source))?;
         let Some(line) = found else { return Ok(false) };
-        self.know(&path, &line).map(|()| true)
+        let link = read_head(&line, &self.key).ok_or_else(|| {
+            fault(&path, 1, "is no statement signed with the key of this log".into())
+        })?;
+        self.known.push((link, path.display().to_string()));
+        Ok(true)
     }
 
     fn know_checkpoint(&mut self, path: &Path) -> Result<(), Stop> {
@@ -188,17 +193,17 @@ impl<'a> Check<'a> {
         let line = File::open(path)
             .and_then(first_line)
             .map_err(|source| Stop::Io(path.to_owned(), source))?;
-        self.know(path, &line)
-    }
-
-    fn know(&mut self, path: &Path, line: &[u8]) -> Result<(), Stop> {
-        match read_line(line) {
-            Some(Line::Checkpoint(checkpoint)) if is_signed(line, &self.key) => {
-                self.known.push((checkpoint.link, format!("the checkpoint in {}", path.display())));
-                Ok(())
+        let link = match read_line(&line) {
+            Some(Line::Checkpoint(checkpoint)) if is_signed(&line, &self.key) => {
+                Some(checkpoint.link)
             }
-            _ => Err(fault(path, 1, "is no checkpoint signed with the key of this log".into())),
-        }
+            _ => read_head(&line, &self.key),
+        };
+        let link = link.ok_or_else(|| {
+            fault(path, 1, "is no checkpoint signed with the key of this log".into())
+        })?;
+        self.known.push((link, format!("the checkpoint in {}", path.display())));
+        Ok(())
     }
 
     fn removal(&mut self) -> Result<Option<Removal>, Stop> {

@@ -330,7 +330,7 @@ impl Worker {
 
     fn sync(&mut self) -> bool {
         self.sync_at = None;
-        match self.segment.as_ref().map_or(Ok(()), Segment::sync) {
+        match self.segment.as_mut().map_or(Ok(()), Segment::sync) {
             Ok(()) => true,
             Err(error) => {
                 self.count_error("sync", &error);

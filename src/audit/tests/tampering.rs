@@ -163,16 +163,28 @@ fn a_cut_off_end_is_found_as_far_as_checkpoints_know() {
 #[test]
 fn a_log_without_its_head_is_at_fault_and_stays_so() {
     let origin = made();
-    for change in ["removed", "removed with the newest segment", "of another log", "all removed"] {
+    for change in [
+        "removed",
+        "removed with the newest segment",
+        "all removed",
+        "of another log",
+        "an earlier checkpoint",
+    ] {
         let changed = copy(origin.path());
         let head = changed.path().join("head");
         match change {
             "of another log" => drop(fs::copy(made().path().join("head"), &head).unwrap()),
+            "an earlier checkpoint" => {
+                let is_checkpoint = |line: &String| line.starts_with("{\"checkpoint\"");
+                let earlier = lines(&files(changed.path())[0]).into_iter().rfind(is_checkpoint);
+                write(&head, &[earlier.unwrap()]);
+            }
             _ => fs::remove_file(&head).unwrap(),
         }
         let paths = files(changed.path());
         let removed = match change {
             "removed with the newest segment" => &paths[paths.len() - 1..],
+            "an earlier checkpoint" => &paths[1..],
             "all removed" => &paths[..],
             _ => &[],
         };
