@@ -188,7 +188,9 @@ fn a_log_without_its_head_is_at_fault_and_stays_so() {
             "all removed" => &paths[..],
             _ => &[],
         };
-        removed.iter().for_each(|path| fs::remove_file(path).unwrap());
+        for path in removed {
+            fs::remove_file(path).unwrap();
+        }
         assert_eq!(fault(changed.path()).path, head, "{change}");
         // Going on writes a new head, and does not hide what was found.
         for round in 0..2 {
