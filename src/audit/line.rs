@@ -144,7 +144,7 @@ pub(super) fn write_missing(out: &mut Vec<u8>, time_ms: u64, found_block: u64, k
     out.extend_from_slice(b"}\n");
 }
 
-/// The copy of the last checkpoint was not there, or not ours: there may have been more.
+/// The head was not there, or not ours: there may have been more.
 pub(super) fn write_headless(out: &mut Vec<u8>, time_ms: u64, found_block: u64) {
     begin_event(out, time_ms, "found_headless");
     number(out, b",\"found_block\":", found_block);

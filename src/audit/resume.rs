@@ -117,7 +117,7 @@ impl Resumed {
     fn leave_a_gap(&mut self, last: Link, head: Head) {
         tracing::error!(
             found_block = last.block,
-            "the audit log's copy of its last checkpoint was {}: whether something is missing \
+            "the audit log's head was {}: whether something is missing \
              behind its last block cannot be told",
             if head == Head::Missing { "removed" } else { "changed" }
         );

@@ -2,18 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, Write as _};
-use std::num::NonZeroU64;
 use std::os::unix::fs::MetadataExt as _;
-
-use rustix::fs::Advice;
 
 use super::chain::Span;
 use super::directory::SegmentFile;
 use super::shared::Shared;
 use crate::rt::files::{private, sync_names};
-
-/// A page of memory; where they are larger, a little more is kept.
-const PAGE_BYTES: u64 = 4096;
 
 /// An open segment. What a failed write left behind its good bytes is cut off by the next one.
 #[derive(Debug)]
@@ -22,8 +16,6 @@ pub(super) struct Segment {
     name: SegmentFile,
     /// Bytes that were written whole.
     length: u64,
-    /// Bytes whose memory was given back.
-    released: u64,
     /// Bytes behind them may be there.
     is_torn: bool,
     pub(super) begun_ms: u64,
@@ -48,15 +40,7 @@ impl Segment {
         if let Some(directory) = name.path.parent() {
             sync_names(directory)?;
         }
-        Ok(Self {
-            file,
-            name,
-            length: 0,
-            released: 0,
-            is_torn: false,
-            begun_ms: now_ms,
-            span: Span::EMPTY,
-        })
+        Ok(Self { file, name, length: 0, is_torn: false, begun_ms: now_ms, span: Span::EMPTY })
     }
 
     /// Goes on behind the first `length` bytes of one; the others are cut off.
@@ -71,7 +55,7 @@ impl Segment {
             file.set_len(length)?;
             file.sync_all()?;
         }
-        Ok(Self { file, name, length, released: 0, is_torn: false, begun_ms, span })
+        Ok(Self { file, name, length, is_torn: false, begun_ms, span })
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -103,16 +87,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Brings what was appended to the disk, and gives back the memory it has in the system: it is
-    /// seldom read soon, and each page that is written anew costs as much as what is written there.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
-        self.file.sync_data()?;
-        let bytes = NonZeroU64::new(self.length.saturating_sub(self.released));
-        // Advice is all it is.
-        let _ = rustix::fs::fadvise(&self.file, self.released, bytes, Advice::DontNeed);
-        // The last page will be written to.
-        self.released = self.length & !(PAGE_BYTES - 1);
-        Ok(())
+    /// Brings what was appended to the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
     }
 }
 

@@ -5,7 +5,7 @@
 //!   the bounds of the lanes hold.
 //! - The chain moves on only when its bytes are with the kernel: after a failure the same block is
 //!   written again.
-//! - The copy of the last checkpoint is replaced after the segment was synced, never before.
+//! - The head is replaced after the segment was synced, never before.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -330,7 +330,7 @@ impl Worker {
 
     fn sync(&mut self) -> bool {
         self.sync_at = None;
-        match self.segment.as_mut().map_or(Ok(()), Segment::sync) {
+        match self.segment.as_ref().map_or(Ok(()), Segment::sync) {
             Ok(()) => true,
             Err(error) => {
                 self.count_error("sync", &error);
