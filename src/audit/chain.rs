@@ -100,6 +100,11 @@ impl Chain {
         self.records += records;
     }
 
+    /// Counts records whose bytes were taken with those of others.
+    pub(super) fn count(&mut self, records: u64) {
+        self.records += records;
+    }
+
     /// Closes the block; its line.
     pub(super) fn close(&mut self) -> Block {
         let mut hash = [0; 32];
@@ -237,6 +242,29 @@ pub(super) fn read_removal(line: &[u8], key: &PublicKey) -> Option<Removal> {
     (again == line && is_signed(line, key)).then_some(removal)
 }
 
+/// Reads a statement about the last block whose signature `key` has made.
+pub(super) fn read_head(line: &[u8], key: &PublicKey) -> Option<Link> {
+    let raw: RawLine<'_> = serde_json::from_slice(line).ok()?;
+    let link = link(raw.head?, raw.hash?)?;
+    let mut again = Vec::new();
+    write_unsigned_head(&mut again, link, raw.time?);
+    copy_signature(&mut again, raw.signature?);
+    (again.strip_suffix(b"\n")? == line && is_signed(line, key)).then_some(link)
+}
+
+/// Says that the log has that block, under a checkpoint.
+pub(super) fn write_head(out: &mut Vec<u8>, link: Link, time_ms: u64, key: &SigningKey) {
+    let begin = out.len();
+    write_unsigned_head(out, link, time_ms);
+    sign(out, begin, key);
+}
+
+fn write_unsigned_head(out: &mut Vec<u8>, link: Link, time_ms: u64) {
+    number(out, b"{\"head\":", link.block);
+    hash(out, b",\"hash\":\"", link.hash);
+    number(out, b",\"time\":", time_ms);
+}
+
 /// Whether the signature in `line` is over what stands before it, by `key`.
 pub(super) fn is_signed(line: &[u8], key: &PublicKey) -> bool {
     let Some(at) = memchr::memmem::rfind(line, SIGNATURE_MEMBER) else { return false };
@@ -264,6 +292,7 @@ struct RawLine<'a> {
     end: Option<&'a str>,
     from: Option<u64>,
     to: Option<u64>,
+    head: Option<u64>,
     removed_through: Option<u64>,
     segments: Option<u64>,
     bytes: Option<u64>,

@@ -1,17 +1,17 @@
 //! The files of an audit log: their names, their modes, their lines.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::chain::{Checkpoint, Line, read_line};
+use crate::rt::files::open_regular;
 
 /// Signs checkpoints.
 pub(super) const SIGNING_KEY_NAME: &str = "signing.key";
 /// Checks them.
 pub(super) const PUBLIC_KEY_NAME: &str = "signing.pub";
-/// A copy of the last checkpoint.
+/// The last block under a checkpoint, signed.
 pub(super) const HEAD_NAME: &str = "head";
 /// What was deleted, signed.
 pub(super) const REMOVED_NAME: &str = "removed";
@@ -29,10 +29,6 @@ pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
 const READ_BYTES: usize = 64 << 10;
 /// Where the last line of a closed segment begins at the latest, from its end.
 const END_BYTES: u64 = 1024;
-
-/// What only the owner may do.
-const FILE_MODE: u32 = 0o600;
-const DIRECTORY_MODE: u32 = 0o700;
 
 /// A segment's file, by its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +48,7 @@ impl SegmentFile {
 
     /// The checkpoint that closed it, its signature unchecked; `None` while it is open.
     pub(super) fn end(&self) -> io::Result<Option<Checkpoint>> {
-        let mut file = File::open(&self.path)?;
+        let mut file = open_regular(&self.path)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(END_BYTES)))?;
         let mut bytes = Vec::new();
@@ -97,45 +93,23 @@ pub(super) fn segments(directory: &Path) -> io::Result<Vec<SegmentFile>> {
     Ok(found)
 }
 
-/// Makes a directory of which others see nothing.
-pub(super) fn make_private(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)
-}
-
-/// Options for files of which others see nothing, whatever the umask says.
-pub(super) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(FILE_MODE);
-    options
-}
-
-/// Writes a small file so that it is there whole or not at all, and survives a power failure.
-pub(super) fn replace(directory: &Path, name: &str, content: &[u8]) -> io::Result<()> {
-    let unfinished = directory.join(format!("{name}.new"));
-    let mut file = private().write(true).create(true).truncate(true).open(&unfinished)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(unfinished, directory.join(name))?;
-    sync_names(directory)
-}
-
-/// The first line of a small file, without its newline; `None` if there is no file.
+/// The first line of a small file of the log, without its newline; `None` if there is no file.
 pub(super) fn read_small(directory: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(directory.join(name)) {
+    let file = match open_regular(&directory.join(name)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    first_line(file).map(Some)
+}
+
+/// The first line of a small file, without its newline.
+pub(super) fn first_line(file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(READ_BYTES as u64).read_to_end(&mut bytes)?;
     let end = memchr::memchr(b'\n', &bytes).unwrap_or(bytes.len());
     bytes.truncate(end);
-    Ok(Some(bytes))
-}
-
-/// Brings what was made, renamed and removed in `directory` to the disk.
-pub(super) fn sync_names(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
+    Ok(bytes)
 }
 
 /// The lines of one segment, one after the other, in little memory.
@@ -165,7 +139,7 @@ pub(super) enum Next<'a> {
 impl Lines {
     /// Reads from `offset` on, where a line must begin.
     pub(super) fn open(path: &Path, offset: u64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+        let mut file = open_regular(path)?;
         file.seek(SeekFrom::Start(offset))?;
         let reader = BufReader::with_capacity(READ_BYTES, file);
         Ok(Self { reader, line: Vec::new(), offset, number: 0 })

@@ -6,6 +6,7 @@ use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::record::{ALLOWED, CallType, Decision};
 use super::resume::record_time;
 use crate::json;
 
@@ -17,7 +18,7 @@ type Text<'a> = Option<Cow<'a, str>>;
 pub struct Entry<'a> {
     pub time: u64,
     /// What happened to the log: `started`, `stopped`, `dropped`, `recovered`, `removed`,
-    /// `found_shortened`.
+    /// `found_shortened`, `found_headless`.
     #[serde(borrow)]
     pub event: Text<'a>,
     /// How many records are missing, of an event `dropped`.
@@ -85,9 +86,50 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Reads a line; `None` if it is neither record nor event.
+    /// Reads a line; `None` if it is neither record nor event. What lines leave out because it goes
+    /// without saying is said here.
     pub fn read(line: &'a [u8]) -> Option<Self> {
-        serde_json::from_slice(line).ok()
+        let mut entry: Self = serde_json::from_slice(line).ok()?;
+        let (reason, method) = entry.unsaid();
+        entry.reason = entry.reason.or(reason.map(Cow::Borrowed));
+        entry.method = entry.method.or(method.map(Cow::Borrowed));
+        Some(entry)
+    }
+
+    /// The line of an entry, with what goes without saying said: for readers who do not know.
+    pub fn whole_line(line: &'a [u8]) -> Cow<'a, [u8]> {
+        let unsaid =
+            serde_json::from_slice(line).map_or((None, None), |entry: Self| entry.unsaid());
+        let (Some(begin), (reason, method)) = (line.strip_suffix(b"}"), unsaid) else {
+            return Cow::Borrowed(line);
+        };
+        let mut whole = Vec::new();
+        for (name, value) in [("method", method), ("reason", reason)] {
+            if let Some(value) = value {
+                if whole.is_empty() {
+                    whole.extend_from_slice(begin);
+                }
+                whole.push(b',');
+                json::write_string(&mut whole, name);
+                whole.push(b':');
+                json::write_string(&mut whole, value);
+            }
+        }
+        if whole.is_empty() {
+            return Cow::Borrowed(line);
+        }
+        whole.push(b'}');
+        Cow::Owned(whole)
+    }
+
+    /// Reason and method, where the line leaves them out because they go without saying.
+    fn unsaid(&self) -> (Option<&'static str>, Option<&'static str>) {
+        let is_allowed = self.decision.as_deref() == Some(Decision::Allowed.as_str());
+        let call_type = self.call_type.as_deref().and_then(CallType::parse);
+        (
+            (is_allowed && self.reason.is_none()).then_some(ALLOWED),
+            call_type.and_then(CallType::only_method).filter(|_| self.method.is_none()),
+        )
     }
 }
 
@@ -175,13 +217,16 @@ pub(super) struct Sieve {
 impl Sieve {
     pub(super) fn new(filter: Filter) -> Self {
         let texts = filter.texts();
+        let is_said = |wanted: &str| wanted != ALLOWED;
         let needles = texts.iter().filter_map(|(name, wanted)| {
+            // As a decision it stands there, as a reason it may be left out.
+            let wanted = wanted.as_deref().filter(|wanted| !name.is_empty() || is_said(wanted))?;
             let mut needle = Vec::new();
             if !name.is_empty() {
                 json::write_string(&mut needle, name);
                 needle.push(b':');
             }
-            json::write_string(&mut needle, wanted.as_deref()?);
+            json::write_string(&mut needle, wanted);
             Some(Finder::new(&needle).into_owned())
         });
         let needles = needles.collect();

@@ -4,8 +4,7 @@
 //! copy on another machine. Both are PEM as openssl reads it.
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
@@ -13,7 +12,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::AuditError;
-use super::directory::{PUBLIC_KEY_NAME, SIGNING_KEY_NAME, replace};
+use super::directory::{PUBLIC_KEY_NAME, SIGNING_KEY_NAME};
+use crate::rt::files::{open_regular, replace};
 
 const PRIVATE_LABEL: &str = "PRIVATE KEY";
 const PUBLIC_LABEL: &str = "PUBLIC KEY";
@@ -63,31 +63,55 @@ pub(super) struct SigningKey {
 }
 
 impl SigningKey {
-    /// Reads the key in `directory`, or makes one where `may_make`.
-    pub(super) fn open(directory: &Path, may_make: bool) -> Result<Self, AuditError> {
+    /// Reads the key in `directory`.
+    pub(super) fn read(directory: &Path) -> Result<Self, AuditError> {
         let path = directory.join(SIGNING_KEY_NAME);
-        let key_error = || AuditError::Key { path: path.clone() };
-        let pair = match read(&path) {
-            Ok(text) => {
-                let der = from_pem(&text, PRIVATE_LABEL).ok_or_else(key_error)?;
-                Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).map_err(|_| key_error())?
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound && may_make => {
-                make(directory).map_err(|source| AuditError::io("make", &path, source))?
-            }
+        let text = match read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(AuditError::KeyMissing { path });
             }
-            Err(source) => return Err(AuditError::io("read", &path, source)),
+            text => text.map_err(|source| AuditError::io("read", &path, source))?,
         };
-        let public: [u8; 32] = pair.public_key().as_ref().try_into().map_err(|_| key_error())?;
-        let key = Self { pair, public: PublicKey(public) };
-        let public_path = directory.join(PUBLIC_KEY_NAME);
-        if !PublicKey::read(&public_path).is_ok_and(|found| found == key.public) {
-            replace(directory, PUBLIC_KEY_NAME, key.public.to_pem().as_bytes())
-                .map_err(|source| AuditError::io("write", &public_path, source))?;
-        }
+        let key = from_pem(&text, PRIVATE_LABEL)
+            .and_then(|der| Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).ok())
+            .and_then(Self::of)
+            .ok_or(AuditError::Key { path })?;
+        key.publish(directory)?;
         Ok(key)
+    }
+
+    /// Makes a key in `directory`. Before it is there, `prepare` may sign with it.
+    pub(super) fn make(
+        directory: &Path,
+        prepare: impl FnOnce(&Self) -> io::Result<()>,
+    ) -> Result<Self, AuditError> {
+        let path = directory.join(SIGNING_KEY_NAME);
+        let made = || {
+            let no_key = || io::Error::other("no key could be made");
+            let key = Ed25519KeyPair::generate().ok().and_then(Self::of).ok_or_else(no_key)?;
+            let der = key.pair.to_pkcs8v1().map_err(|_| no_key())?;
+            prepare(&key)?;
+            replace(directory, SIGNING_KEY_NAME, to_pem(der.as_ref(), PRIVATE_LABEL).as_bytes())?;
+            Ok(key)
+        };
+        let key = made().map_err(|source| AuditError::io("make", &path, source))?;
+        key.publish(directory)?;
+        Ok(key)
+    }
+
+    fn of(pair: Ed25519KeyPair) -> Option<Self> {
+        let public = PublicKey(pair.public_key().as_ref().try_into().ok()?);
+        Some(Self { pair, public })
+    }
+
+    /// Puts the public half beside, where it is not there.
+    fn publish(&self, directory: &Path) -> Result<(), AuditError> {
+        let path = directory.join(PUBLIC_KEY_NAME);
+        if PublicKey::read(&path).is_ok_and(|found| found == self.public) {
+            return Ok(());
+        }
+        replace(directory, PUBLIC_KEY_NAME, self.public.to_pem().as_bytes())
+            .map_err(|source| AuditError::io("write", &path, source))
     }
 
     /// The public half.
@@ -106,19 +130,13 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-fn make(directory: &Path) -> io::Result<Ed25519KeyPair> {
-    let no_key = |_| io::Error::other("no key could be made");
-    let pair = Ed25519KeyPair::generate().map_err(no_key)?;
-    let der = pair.to_pkcs8v1().map_err(no_key)?;
-    replace(directory, SIGNING_KEY_NAME, to_pem(der.as_ref(), PRIVATE_LABEL).as_bytes())?;
-    Ok(pair)
-}
-
 fn read(path: &Path) -> io::Result<String> {
-    if fs::metadata(path)?.len() > KEY_FILE_BYTES_MAX {
+    let mut text = String::new();
+    open_regular(path)?.take(KEY_FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > KEY_FILE_BYTES_MAX {
         return Err(io::Error::other("too large to be a key"));
     }
-    fs::read_to_string(path)
+    Ok(text)
 }
 
 fn to_pem(der: &[u8], label: &str) -> String {
@@ -138,6 +156,7 @@ fn from_pem(text: &str, label: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
 
@@ -146,31 +165,33 @@ mod tests {
     #[test]
     fn a_key_is_made_once_and_found_again() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(matches!(
-            SigningKey::open(directory.path(), false),
-            Err(AuditError::KeyMissing { .. })
-        ));
-        let made = SigningKey::open(directory.path(), true).unwrap();
+        let missing = SigningKey::read(directory.path());
+        assert!(matches!(missing, Err(AuditError::KeyMissing { .. })));
         let path = directory.path().join(SIGNING_KEY_NAME);
+        let made = SigningKey::make(directory.path(), |_| {
+            assert!(!path.exists());
+            Ok(())
+        });
+        let made = made.unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let found = SigningKey::open(directory.path(), false).unwrap();
+        let found = SigningKey::read(directory.path()).unwrap();
         assert_eq!(made.public(), found.public());
         let signature = found.sign(b"message");
         assert!(made.public().has_signed(b"message", &signature));
         assert!(!made.public().has_signed(b"massage", &signature));
         fs::remove_file(directory.path().join(PUBLIC_KEY_NAME)).unwrap();
-        SigningKey::open(directory.path(), false).unwrap();
+        SigningKey::read(directory.path()).unwrap();
         let public = PublicKey::read(&directory.path().join(PUBLIC_KEY_NAME)).unwrap();
         assert_eq!(public, made.public());
         assert_eq!(PublicKey::parse(&public.to_string()), Some(public));
         fs::write(&path, "not a key").unwrap();
-        assert!(matches!(SigningKey::open(directory.path(), true), Err(AuditError::Key { .. })));
+        assert!(matches!(SigningKey::read(directory.path()), Err(AuditError::Key { .. })));
     }
 
     #[test]
     fn openssl_reads_both_files() {
         let directory = tempfile::tempdir().unwrap();
-        SigningKey::open(directory.path(), true).unwrap();
+        SigningKey::make(directory.path(), |_| Ok(())).unwrap();
         let openssl = |arguments: &[&str]| {
             Command::new("openssl").args(arguments).current_dir(directory.path()).output()
         };

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::chain::Span;
 use super::line::{RECORD_BYTES_MAX, mark_payloads_left_out, payload_bytes_bound, write_record};
 use super::record::Record;
 use super::shared::Shared;
@@ -26,17 +27,24 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// caches by the time it is hashed and written.
 const TAKEN_ABOVE: u64 = 256 << 10;
 
-/// What is known of one line in a buffer.
+/// The longest run of lines under one mark: what is ordered and written is moved in such pieces.
+const RUN_BYTES_MAX: usize = 64 << 10;
+
+/// What is known of a run of lines in a buffer: those that ended within a millisecond.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
-    pub(super) time_ms: u64,
+    /// When the calls ended.
+    pub(super) end_ms: u64,
+    /// The earliest and the latest time in the lines.
+    pub(super) span: Span,
     pub(super) bytes: u32,
+    pub(super) records: u32,
 }
 
-/// What a record takes beside its line.
+/// What a record takes beside its line, at most.
 const MARK_BYTES: usize = size_of::<Mark>();
 
-/// Lines and where each ends.
+/// Lines, and the runs they are in.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     pub(super) lines: Vec<u8>,
@@ -45,12 +53,35 @@ pub(super) struct Buffer {
 
 impl Buffer {
     pub(super) fn new() -> Self {
-        Self { lines: Vec::with_capacity(BUFFER_BYTES), marks: Vec::with_capacity(256) }
+        Self { lines: Vec::with_capacity(BUFFER_BYTES), marks: Vec::with_capacity(64) }
     }
 
     /// What it counts for against the bound.
     fn weight(&self) -> u64 {
         (self.lines.len() + self.marks.len() * MARK_BYTES) as u64
+    }
+
+    pub(super) fn records(&self) -> u64 {
+        self.marks.iter().map(|mark| u64::from(mark.records)).sum()
+    }
+
+    /// Notes that a line of `record` was appended.
+    fn mark(&mut self, record: &Record<'_>, bytes: u32) {
+        let end_ms = record.end_ms();
+        if let Some(mark) = self.marks.last_mut()
+            // Lines stay in their order, whatever the clock does.
+            && mark.end_ms >= end_ms
+            && mark.bytes as usize <= RUN_BYTES_MAX
+        {
+            mark.span.include(record.time_ms);
+            mark.bytes += bytes;
+            mark.records += 1;
+            return;
+        }
+        let mut span = Span::EMPTY;
+        span.include(record.time_ms);
+        let end_ms = self.marks.last().map_or(end_ms, |last| last.end_ms.max(end_ms));
+        self.marks.push(Mark { end_ms, span, bytes, records: 1 });
     }
 
     /// Makes it empty. It keeps what it was filled with again and again; what a burst made of it is
@@ -69,6 +100,9 @@ const SILENT: u8 = 0;
 const HAS_RECORDS: u8 = 1;
 const IS_FILLING: u8 = 2;
 
+/// In the place of a time.
+const NEVER: u64 = u64::MAX;
+
 /// What a core and the thread share. The counters have one writer each.
 #[derive(Debug)]
 #[repr(align(128))]
@@ -84,6 +118,11 @@ pub(super) struct Lane {
     /// Bytes that were appended and are on disk: the thread's.
     finished: AtomicU64,
     wants: AtomicU8,
+    /// When the first of the records came that nobody has taken, in the log's own milliseconds: the
+    /// core's. Says nothing while the lane is silent.
+    since_ms: AtomicU64,
+    /// The same of those that were taken and are not on disk, or [`NEVER`]: the thread's.
+    taken_since_ms: AtomicU64,
     has_writer: AtomicBool,
     pub(super) dropped: Counter,
     /// Losses that the log tells of: the thread's.
@@ -102,6 +141,8 @@ impl Lane {
             reserved: AtomicU64::new(0),
             finished: AtomicU64::new(0),
             wants: AtomicU8::new(SILENT),
+            since_ms: AtomicU64::new(NEVER),
+            taken_since_ms: AtomicU64::new(NEVER),
             has_writer: AtomicBool::new(true),
             dropped: Counter::default(),
             noted_dropped: Counter::default(),
@@ -145,7 +186,9 @@ impl Lane {
     /// Takes everything, in the order in which it was appended. `taken` must be empty.
     pub(super) fn take(&self, taken: &mut [Buffer; 2]) {
         // Before the exchange: what is appended later asks again.
-        self.wants.swap(SILENT, Ordering::AcqRel);
+        if self.wants.swap(SILENT, Ordering::AcqRel) != SILENT {
+            self.taken_since_ms.store(self.since_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
         for (buffer, taken) in self.buffers.iter().zip(taken) {
             std::mem::swap(&mut *buffer.lock(), taken);
         }
@@ -156,12 +199,21 @@ impl Lane {
         let weight: u64 = taken.iter().map(Buffer::weight).sum();
         let finished = self.finished.load(Ordering::Relaxed);
         self.finished.store(finished + weight, Ordering::Release);
+        self.taken_since_ms.store(NEVER, Ordering::Relaxed);
         taken.iter_mut().for_each(Buffer::clear);
     }
 
     /// Records that nobody has taken.
     pub(super) fn records(&self) -> u64 {
-        self.buffers.iter().map(|buffer| buffer.lock().marks.len() as u64).sum()
+        self.buffers.iter().map(|buffer| buffer.lock().records()).sum()
+    }
+
+    /// When the oldest record came that is not on disk, in the log's own milliseconds.
+    pub(super) fn waits_since_ms(&self) -> Option<u64> {
+        let is_silent = self.wants.load(Ordering::Acquire) == SILENT;
+        let untaken = if is_silent { NEVER } else { self.since_ms.load(Ordering::Relaxed) };
+        let oldest = untaken.min(self.taken_since_ms.load(Ordering::Relaxed));
+        (oldest != NEVER).then_some(oldest)
     }
 
     fn reserved(&self) -> u64 {
@@ -187,13 +239,21 @@ impl Lane {
         }
         // Lossless: payloads have at most 1 MiB each.
         let bytes = (buffer.lines.len() - begin) as u32;
-        buffer.marks.push(Mark { time_ms: record.time_ms, bytes });
+        let marks = buffer.marks.len();
+        buffer.mark(record, bytes);
+        let weight = u64::from(bytes) + ((buffer.marks.len() - marks) * MARK_BYTES) as u64;
         let is_filling = buffer.weight() > TAKEN_ABOVE.min(self.bytes_max / 4);
         drop(buffer);
-        let appended = self.appended.load(Ordering::Relaxed) + u64::from(bytes) + MARK_BYTES as u64;
-        self.appended.store(appended, Ordering::Relaxed);
+        let appended = self.appended.load(Ordering::Relaxed);
+        self.appended.store(appended + weight, Ordering::Relaxed);
         let wants = if is_filling { IS_FILLING } else { HAS_RECORDS };
-        if self.wants.fetch_max(wants, Ordering::AcqRel) < wants {
+        // The thread sets this before it locks a buffer: where it is read as it was before, the
+        // thread has yet to look into this one.
+        let wanted = self.wants.load(Ordering::Relaxed);
+        if wanted == SILENT {
+            self.since_ms.store(shared.clock_ms(), Ordering::Relaxed);
+        }
+        if wanted < wants && self.wants.fetch_max(wants, Ordering::AcqRel) < wants {
             shared.wake();
         }
     }

@@ -6,11 +6,13 @@
 //! - What was cut says so: texts end in `…`, payloads stand under another name (`arguments_cut`)
 //!   with their full size.
 //!
+//! - What goes without saying is left out: the reason of a call that was allowed and nothing spoke
+//!   against, the method of a kind of call that has but one. [`super::Entry`] says it.
+//!
 //! The first member of a record is its time; the lines of the chain begin otherwise.
 
-use super::record::{Payload, Record};
+use super::record::{ALLOWED, Decision, Payload, Record};
 use crate::json;
-use crate::telemetry::ExecutionId;
 
 /// The longest line of a record without payloads.
 pub(super) const RECORD_BYTES_MAX: usize = 3584;
@@ -20,9 +22,9 @@ pub(super) const RECORD_PREFIX: &[u8] = b"{\"time\":";
 
 /// Bytes that names and ids may take in a line, without quotes; the catalog's have at most 64,
 /// correlation ids 128.
-const NAME_BYTES_MAX: usize = 132;
+pub(super) const NAME_BYTES_MAX: usize = 132;
 /// Bytes that the text naming a caller, or an operation, may take in a line.
-const TEXT_BYTES_MAX: usize = 260;
+pub(super) const TEXT_BYTES_MAX: usize = 260;
 /// What is appended to a text that was cut.
 const CUT_MARK: &str = "…";
 
@@ -39,33 +41,33 @@ pub(super) fn payload_bytes_bound(record: &Record<'_>, payload_bytes_max: usize)
 
 /// Appends the line of `record`.
 pub(super) fn write_record(out: &mut Vec<u8>, record: &Record<'_>, payload_bytes_max: usize) {
-    out.extend_from_slice(RECORD_PREFIX);
-    write_number(out, record.time_ms);
+    number(out, RECORD_PREFIX, record.time_ms);
     out.extend_from_slice(b",\"execution_id\":\"");
-    write_execution(out, record.execution);
+    out.extend_from_slice(&record.execution.to_text());
     out.push(b'"');
     optional(out, b",\"correlation_id\":", record.correlation, NAME_BYTES_MAX);
-    text(out, b",\"tenant\":", record.tenant, NAME_BYTES_MAX);
-    text(out, b",\"client_application\":", record.client_application, NAME_BYTES_MAX);
-    text(out, b",\"caller\":", record.caller, TEXT_BYTES_MAX);
-    optional(out, b",\"trust\":", record.trust, NAME_BYTES_MAX);
+    out.extend_from_slice(record.asker.members());
     word(out, b",\"transport\":\"", record.transport.as_str());
-    optional(out, b",\"revision\":", record.revision, NAME_BYTES_MAX);
-    optional(out, b",\"session\":", record.session, NAME_BYTES_MAX);
-    word(out, b",\"call_type\":\"", record.call_type.as_str());
-    text(out, b",\"method\":", record.method, NAME_BYTES_MAX);
-    optional(out, b",\"tool\":", record.tool, TEXT_BYTES_MAX);
-    optional(out, b",\"toolset\":", record.toolset, NAME_BYTES_MAX);
-    optional(out, b",\"source_name\":", record.source_name, TEXT_BYTES_MAX);
-    if let Some(hash) = record.schema_hash {
-        out.extend_from_slice(b",\"schema_hash\":\"");
-        write_hex(out, hash);
+    optional_word(out, b",\"revision\":\"", record.revision);
+    if let Some(session) = record.session {
+        out.extend_from_slice(b",\"session\":\"");
+        write_hex(out, session);
         out.push(b'"');
     }
-    optional(out, b",\"side_effect\":", record.side_effect, NAME_BYTES_MAX);
+    word(out, b",\"call_type\":\"", record.call_type.as_str());
+    if record.call_type.only_method() != Some(record.method) {
+        word(out, b",\"method\":\"", record.method);
+    }
+    match record.subject {
+        Some(subject) => out.extend_from_slice(subject.members()),
+        None => optional(out, b",\"tool\":", record.asked, TEXT_BYTES_MAX),
+    }
+    optional_word(out, b",\"side_effect\":\"", record.side_effect);
     word(out, b",\"decision\":\"", record.decision.as_str());
-    text(out, b",\"reason\":", record.reason, NAME_BYTES_MAX);
-    optional(out, b",\"observed\":", record.observed, NAME_BYTES_MAX);
+    if record.decision != Decision::Allowed || record.reason != ALLOWED {
+        word(out, b",\"reason\":\"", record.reason);
+    }
+    optional_word(out, b",\"observed\":\"", record.observed);
     word(out, b",\"outcome\":\"", record.outcome.as_str());
     if let Some(status) = record.downstream_status {
         number(out, b",\"downstream_status\":", u64::from(status));
@@ -142,6 +144,13 @@ pub(super) fn write_missing(out: &mut Vec<u8>, time_ms: u64, found_block: u64, k
     out.extend_from_slice(b"}\n");
 }
 
+/// The head was not there, or not ours: there may have been more.
+pub(super) fn write_headless(out: &mut Vec<u8>, time_ms: u64, found_block: u64) {
+    begin_event(out, time_ms, "found_headless");
+    number(out, b",\"found_block\":", found_block);
+    out.extend_from_slice(b"}\n");
+}
+
 /// Old segments were deleted.
 pub(super) fn write_removed(out: &mut Vec<u8>, time_ms: u64, segments: u64, through_block: u64) {
     begin_event(out, time_ms, "removed");
@@ -155,18 +164,13 @@ pub(super) fn write_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-pub(super) fn write_hex(out: &mut Vec<u8>, hash: &[u8; 32]) {
+pub(super) fn write_hex<const BYTES: usize>(out: &mut Vec<u8>, bytes: &[u8; BYTES]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [0; 64];
-    for (pair, byte) in text.chunks_exact_mut(2).zip(hash) {
-        pair[0] = HEX[usize::from(byte >> 4)];
-        pair[1] = HEX[usize::from(byte & 15)];
+    let mut text = [[0; 2]; BYTES];
+    for (pair, byte) in text.iter_mut().zip(bytes) {
+        *pair = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
     }
-    out.extend_from_slice(&text);
-}
-
-fn write_execution(out: &mut Vec<u8>, execution: ExecutionId) {
-    execution.write(out);
+    out.extend_from_slice(text.as_flattened());
 }
 
 #[inline]
@@ -175,22 +179,38 @@ fn number(out: &mut Vec<u8>, name: &[u8], value: u64) {
     write_number(out, value);
 }
 
-/// `name` includes the opening quote. Only for words of this room.
+/// `name` includes the opening quote. Only for words of this product, which need no escapes and are
+/// short; what else there might be is left out.
 #[inline]
 fn word(out: &mut Vec<u8>, name: &[u8], word: &'static str) {
     out.extend_from_slice(name);
-    out.extend_from_slice(word.as_bytes());
+    debug_assert!(is_word(word), "{word:?}");
+    out.extend_from_slice(
+        word.get(..word.len().min(NAME_BYTES_MAX)).unwrap_or_default().as_bytes(),
+    );
     out.push(b'"');
 }
 
+fn is_word(word: &str) -> bool {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    word.len() <= NAME_BYTES_MAX && word.bytes().all(is_plain)
+}
+
 #[inline]
-fn text(out: &mut Vec<u8>, name: &[u8], text: &str, bytes_max: usize) {
+fn optional_word(out: &mut Vec<u8>, name: &[u8], value: Option<&'static str>) {
+    if let Some(value) = value {
+        word(out, name, value);
+    }
+}
+
+#[inline]
+pub(super) fn text(out: &mut Vec<u8>, name: &[u8], text: &str, bytes_max: usize) {
     out.extend_from_slice(name);
     write_bounded(out, text, bytes_max);
 }
 
 #[inline]
-fn optional(out: &mut Vec<u8>, name: &[u8], value: Option<&str>, bytes_max: usize) {
+pub(super) fn optional(out: &mut Vec<u8>, name: &[u8], value: Option<&str>, bytes_max: usize) {
     if let Some(value) = value {
         text(out, name, value, bytes_max);
     }

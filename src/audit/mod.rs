@@ -1,9 +1,9 @@
 //! The audit log: what was called, by whom, what was decided and why, and what came of it.
 //!
 //! Each core writes its records as lines of JSON into a buffer of its own. One thread takes the
-//! buffers, orders the lines and appends them to the current segment, a block at a time. Blocks are
-//! chained by hashes, and checkpoints signed with a key of this log: what is changed, removed,
-//! inserted or reordered later is found by [`verify`].
+//! buffers, orders the lines by when their calls ended and appends them to the current segment, a
+//! block at a time. Blocks are chained by hashes, and checkpoints signed with a key of this log: what
+//! is changed, removed, inserted or reordered later is found by [`verify`].
 //!
 //! Invariants worth naming:
 //! - A core never waits for the log. What the disk does not take in time is dropped and counted,
@@ -13,22 +13,27 @@
 //! - Records are with the kernel within some 50 ms, on the disk within `sync_ms` more, under a
 //!   signature within `checkpoint_seconds`. A killed process loses at most the first, a power
 //!   failure the first two.
+//! - A log that has a key has a head: without one, or behind one, it is at fault, and stays so.
 //! - The log only grows at its end. Old segments are deleted whole, and a signed statement says so.
 //!
 //! In the data directory, `audit/` holds the segments (`audit-<first block>.jsonl`), the key
-//! (`signing.key`, `signing.pub`), a copy of the last checkpoint (`head`) and the statement about
-//! deleted segments (`removed`).
+//! (`signing.key`, `signing.pub`), and signed statements about the last block under a checkpoint
+//! (`head`) and about deleted segments (`removed`).
 //!
 //! This room must not decide anything: what a record says is up to its callers, and so is what may
 //! be in a payload.
 
 mod chain;
+mod compose;
 mod directory;
 mod error;
 mod filter;
+mod group;
+mod head;
 mod key;
 mod lane;
 mod line;
+mod members;
 mod reader;
 mod record;
 mod resume;
@@ -43,6 +48,7 @@ mod tests;
 
 use std::fmt;
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -50,16 +56,20 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use self::chain::Link;
 pub use self::error::AuditError;
 pub use self::filter::{Entry, Filter};
+use self::head::Head;
 use self::key::SigningKey;
 use self::lane::Lane;
 pub use self::lane::{Dropped, Refused, Reservation, Writer};
+pub use self::members::{Asker, Subject};
 pub use self::reader::Reader;
-pub use self::record::{CallType, Decision, Outcome, Payload, Record, Transport};
+pub use self::record::{ALLOWED, CallType, Decision, Outcome, Payload, Record, Transport};
 use self::shared::Shared;
 pub use self::verify::{Fault, Verified, VerifiedSegment, verify};
 use self::worker::Worker;
+use crate::rt::files::{make_private_directory, private};
 use crate::settings::Audit;
 use crate::telemetry::AuditFigures;
 
@@ -165,12 +175,18 @@ fn start(
     settings: &Audit,
     shared: &Arc<Shared>,
 ) -> Result<mpsc::Receiver<Result<(), AuditError>>, AuditError> {
-    directory::make_private(directory)
+    make_private_directory(directory)
         .map_err(|source| AuditError::io("make", directory, source))?;
     let lock = lock(directory)?;
     let failed = |source| AuditError::io("read", directory, source);
     let has_segments = !directory::segments(directory).map_err(failed)?.is_empty();
-    let key = SigningKey::open(directory, !has_segments)?;
+    let key = match SigningKey::read(directory) {
+        Err(AuditError::KeyMissing { .. }) if !has_segments => {
+            let write_head = |key: &_| Head::write(directory, Link::FIRST, worker::now_ms(), key);
+            SigningKey::make(directory, write_head)?
+        }
+        key => key?,
+    };
     let resumed = resume::resume(directory, &key)?;
     let worker =
         Worker::new(Arc::clone(shared), settings.clone(), directory.to_owned(), key, resumed);
@@ -207,8 +223,10 @@ impl Drop for CloseOnDrop {
 fn lock(directory: &Path) -> Result<File, AuditError> {
     let path = directory.join(directory::LOCK_NAME);
     let failed = |source| AuditError::io("open", &path, source);
-    let file = directory::private().write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(failed)?;
+    // A pipe in its place is not waited for.
+    let mut options = private();
+    options.write(true).create(true).truncate(false).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => {

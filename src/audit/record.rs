@@ -1,5 +1,6 @@
 //! What one record of the audit log says.
 
+use super::members::{Asker, Subject};
 use crate::telemetry::ExecutionId;
 
 /// One call, as it is written down. Everything is borrowed: a record lives while it is written.
@@ -7,6 +8,8 @@ use crate::telemetry::ExecutionId;
 /// Texts that are longer than their place in the log are cut there and end in `…`. What must not
 /// be in the log must not be in here: payloads are redacted by the caller, and sessions are named
 /// by a key that opens nothing.
+///
+/// What a `&'static str` says is a word of this product, and written as it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     /// When the call began, in milliseconds since the Unix epoch.
@@ -15,34 +18,25 @@ pub struct Record<'a> {
     pub execution: ExecutionId,
     /// What the client calls it.
     pub correlation: Option<&'a str>,
-    /// Whose catalog.
-    pub tenant: &'a str,
-    /// Whose view.
-    pub client_application: &'a str,
-    /// Who called, as far as it is known.
-    pub caller: &'a str,
-    /// How far that caller is trusted.
-    pub trust: Option<&'a str>,
+    /// Who called, and over whose view.
+    pub asker: &'a Asker,
     /// How the call came in.
     pub transport: Transport,
     /// Revision of the protocol; none where there is no protocol.
-    pub revision: Option<&'a str>,
+    pub revision: Option<&'static str>,
     /// Names the session without opening it; never the session's id.
-    pub session: Option<&'a str>,
+    pub session: Option<&'a [u8; 16]>,
     /// What kind of call it was.
     pub call_type: CallType,
     /// The method, as in `tools/call`.
-    pub method: &'a str,
-    /// The tool, prompt or resource, by the name clients see.
-    pub tool: Option<&'a str>,
-    /// The toolset it belongs to.
-    pub toolset: Option<&'a str>,
-    /// The operation's own name, where it differs from the exposed one.
-    pub source_name: Option<&'a str>,
-    /// Hash of the tool's schemas.
-    pub schema_hash: Option<&'a [u8; 32]>,
+    pub method: &'static str,
+    /// The tool, where the call found one.
+    pub subject: Option<&'a Subject>,
+    /// The tool, prompt or resource that was asked for, by the name the client said; not written
+    /// where there is a `subject`.
+    pub asked: Option<&'a str>,
     /// What the call does to the world, as the catalog says: `read`, `write`, `destructive`.
-    pub side_effect: Option<&'a str>,
+    pub side_effect: Option<&'static str>,
     /// Whether it was let through.
     pub decision: Decision,
     /// Why.
@@ -73,35 +67,34 @@ pub struct Record<'a> {
     pub listed: Option<Payload<'a>>,
 }
 
+/// The reason of what nothing spoke against: records leave it out.
+pub const ALLOWED: &str = "allowed";
+
 impl<'a> Record<'a> {
     /// A record of a call that was allowed and went well, to be filled in.
     pub fn new(
         time_ms: u64,
         execution: ExecutionId,
+        asker: &'a Asker,
         transport: Transport,
         call_type: CallType,
-        method: &'a str,
+        method: &'static str,
     ) -> Self {
         Self {
             time_ms,
             execution,
             correlation: None,
-            tenant: "",
-            client_application: "",
-            caller: "",
-            trust: None,
+            asker,
             transport,
             revision: None,
             session: None,
             call_type,
             method,
-            tool: None,
-            toolset: None,
-            source_name: None,
-            schema_hash: None,
+            subject: None,
+            asked: None,
             side_effect: None,
             decision: Decision::Allowed,
-            reason: "allowed",
+            reason: ALLOWED,
             observed: None,
             outcome: Outcome::Ok,
             downstream_status: None,
@@ -119,6 +112,11 @@ impl<'a> Record<'a> {
 
     pub(super) fn has_payloads(&self) -> bool {
         self.arguments.is_some() || self.result.is_some() || self.listed.is_some()
+    }
+
+    /// When the call ended, in milliseconds since the Unix epoch.
+    pub(super) fn end_ms(&self) -> u64 {
+        self.time_ms.saturating_add(self.total_us / 1000)
     }
 
     pub(super) fn without_payloads(&self) -> Self {
@@ -195,6 +193,22 @@ words! {
         Session = "session",
         /// A tool called over the REST facade.
         RestInvocation = "rest_invocation",
+    }
+}
+
+impl CallType {
+    /// The method of every call of this kind, where there is but one: records leave it out.
+    pub const fn only_method(self) -> Option<&'static str> {
+        Some(match self {
+            Self::ToolExecution => "tools/call",
+            Self::ResourceRead => "resources/read",
+            Self::PromptList => "prompts/list",
+            Self::PromptGet => "prompts/get",
+            Self::RestInvocation => "POST /tools/{tool}",
+            Self::ToolDiscovery | Self::SchemaDiscovery | Self::ResourceList | Self::Session => {
+                return None;
+            }
+        })
     }
 }
 

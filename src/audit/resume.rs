@@ -3,15 +3,16 @@
 //! Nothing that was whole is ever cut off: only bytes behind the last block that are no lines of
 //! this log. Whole lines there become part of the next block. Where the log ends before its last
 //! known checkpoint, the chain goes on from that checkpoint in a new segment, so that what is
-//! missing stays visible.
+//! missing stays visible; where that checkpoint is not known, behind a gap.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use super::AuditError;
-use super::chain::{Chain, Line, Link, Span, is_signed, read_line};
-use super::directory::{HEAD_NAME, Lines, Next, SegmentFile, read_small, segments};
+use super::chain::{Chain, Line, Link, Span, read_line};
+use super::directory::{Lines, Next, SegmentFile, segments};
+use super::head::Head;
 use super::key::SigningKey;
 use super::line;
 use super::retention;
@@ -47,7 +48,7 @@ struct Tail {
 /// Finds the end of the log in `directory`.
 pub(super) fn resume(directory: &Path, key: &SigningKey) -> Result<Resumed, AuditError> {
     let failed = |source| AuditError::io("read", directory, source);
-    let known = known_head(directory, key).map_err(failed)?;
+    let head = Head::read(directory, key).map_err(failed)?;
     let mut files = segments(directory).map_err(failed)?;
     let mut cut_bytes = 0;
     let found = loop {
@@ -68,26 +69,27 @@ pub(super) fn resume(directory: &Path, key: &SigningKey) -> Result<Resumed, Audi
             }
         }
     };
+    let last = found.as_ref().map_or(Link::FIRST, |(_, tail)| tail.chain.last());
     let mut resumed = Resumed {
-        chain: Chain::after(Link::FIRST),
+        chain: Chain::after(last),
         segment: None,
-        signed_block: known.map_or(0, |link| link.block),
+        signed_block: 0,
         notes: Vec::new(),
         note_count: 0,
     };
-    let last = found.as_ref().map_or(Link::FIRST, |(_, tail)| tail.chain.last());
-    if let Some(known) = known
-        && (last.block < known.block || (last.block == known.block && last.hash != known.hash))
-    {
-        tracing::error!(
-            found_block = last.block,
-            known_block = known.block,
-            "the audit log ends before its last checkpoint: something was removed or changed"
-        );
-        resumed.chain = Chain::after(known);
-        line::write_missing(&mut resumed.notes, now_ms(), last.block, known.block);
-        resumed.note_count += 1;
-        return Ok(resumed);
+    match head {
+        Head::At(known) => {
+            resumed.signed_block = known.block;
+            let differs = last.block == known.block && last.hash != known.hash;
+            if last.block < known.block || differs {
+                resumed.go_on_behind(known, last);
+                return Ok(resumed);
+            }
+        }
+        Head::Missing | Head::Changed => {
+            resumed.leave_a_gap(last, head);
+            return Ok(resumed);
+        }
     }
     if let Some((file, tail)) = found {
         resumed.take_up(file, tail, cut_bytes).map_err(failed)?;
@@ -98,6 +100,32 @@ pub(super) fn resume(directory: &Path, key: &SigningKey) -> Result<Resumed, Audi
 }
 
 impl Resumed {
+    /// The log ends before a block that it had.
+    fn go_on_behind(&mut self, known: Link, last: Link) {
+        tracing::error!(
+            found_block = last.block,
+            known_block = known.block,
+            "the audit log ends before its last checkpoint: something was removed or changed"
+        );
+        self.chain = Chain::after(known);
+        line::write_missing(&mut self.notes, now_ms(), last.block, known.block);
+        self.note_count += 1;
+    }
+
+    /// Nobody knows what the log had. A block that never was is left out, so that checking finds
+    /// the place however the log goes on.
+    fn leave_a_gap(&mut self, last: Link, head: Head) {
+        tracing::error!(
+            found_block = last.block,
+            "the audit log's head was {}: whether something is missing \
+             behind its last block cannot be told",
+            if head == Head::Missing { "removed" } else { "changed" }
+        );
+        self.chain = Chain::after(Link { block: last.block + 1, hash: Link::FIRST.hash });
+        line::write_headless(&mut self.notes, now_ms(), last.block);
+        self.note_count += 1;
+    }
+
     fn take_up(&mut self, file: SegmentFile, tail: Tail, cut_bytes: u64) -> io::Result<()> {
         let cut_bytes = cut_bytes + (tail.all_bytes - tail.good_bytes);
         let kept_lines = tail.chain.records();
@@ -112,18 +140,6 @@ impl Resumed {
             self.segment = Some(segment);
         }
         Ok(())
-    }
-}
-
-/// The copy of the last checkpoint, where there is one of ours.
-fn known_head(directory: &Path, key: &SigningKey) -> io::Result<Option<Link>> {
-    let Some(line) = read_small(directory, HEAD_NAME)? else { return Ok(None) };
-    match read_line(&line) {
-        Some(Line::Checkpoint(head)) if is_signed(&line, &key.public()) => Ok(Some(head.link)),
-        _ => {
-            tracing::error!("the audit log's copy of its last checkpoint was changed; ignored");
-            Ok(None)
-        }
     }
 }
 

@@ -10,10 +10,9 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use super::chain::{Line, Link, Removal, read_line, read_removal};
-use super::directory::{
-    Lines, Next, REMOVED_NAME, SegmentFile, read_small, replace, segments, sync_names,
-};
+use super::directory::{Lines, Next, REMOVED_NAME, SegmentFile, read_small, segments};
 use super::key::{PublicKey, SigningKey};
+use crate::rt::files::{replace, sync_names};
 use crate::settings::Audit;
 
 /// What was done.

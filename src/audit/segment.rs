@@ -1,12 +1,13 @@
 //! The segment that is being written.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, IoSlice, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 
 use super::chain::Span;
-use super::directory::{SegmentFile, private, sync_names};
+use super::directory::SegmentFile;
 use super::shared::Shared;
+use crate::rt::files::{private, sync_names};
 
 /// An open segment. What a failed write left behind its good bytes is cut off by the next one.
 #[derive(Debug)]
@@ -70,18 +71,19 @@ impl Segment {
         self.file.metadata().is_ok_and(|found| found.nlink() > 0)
     }
 
-    /// Appends `bytes`, all or, after an error, none.
-    pub(super) fn append(&mut self, bytes: &[u8], shared: &Shared) -> io::Result<()> {
+    /// Appends `pieces`, all or, after an error, none.
+    pub(super) fn append(&mut self, pieces: &mut [IoSlice<'_>], shared: &Shared) -> io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.length)?;
         }
         self.is_torn = true;
         #[cfg(test)]
-        shared.disk.write(&mut self.file, bytes)?;
+        shared.disk.write(&mut self.file, pieces)?;
         let _ = shared;
-        self.file.write_all(bytes)?;
+        let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+        write_all(&self.file, pieces)?;
         self.is_torn = false;
-        self.length += bytes.len() as u64;
+        self.length += bytes;
         Ok(())
     }
 
@@ -89,4 +91,18 @@ impl Segment {
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+fn write_all(mut file: &File, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+    // Empty ones at the begin are nothing to write, and no sign of a full disk.
+    IoSlice::advance_slices(&mut pieces, 0);
+    while !pieces.is_empty() {
+        match file.write_vectored(pieces) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut pieces, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

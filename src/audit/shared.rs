@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
@@ -10,9 +11,14 @@ use super::lane::Lane;
 use crate::settings::Audit;
 use crate::telemetry::{AuditFigures, Counter, Gauge};
 
+/// How long a record may wait for the disk before the log says that it cannot be written.
+const STALLED_AFTER_MS: u64 = 5000;
+
 /// Flags and figures; each figure is written by the audit thread only.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Shared {
+    /// When the clock of [`Shared::clock_ms`] began.
+    begun: Instant,
     is_enabled: bool,
     is_strict: bool,
     is_closed: AtomicBool,
@@ -35,10 +41,37 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(settings: &Audit) -> Self {
         Self {
+            begun: Instant::now(),
             is_enabled: settings.enabled,
             is_strict: settings.enabled && settings.strict,
-            ..Self::default()
+            is_closed: AtomicBool::new(false),
+            is_failing: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            lanes: Mutex::default(),
+            has_new_lanes: AtomicBool::new(false),
+            past_dropped: AtomicU64::new(0),
+            past_left_out: AtomicU64::new(0),
+            records: Counter::default(),
+            bytes: Counter::default(),
+            segments: Gauge::default(),
+            write_errors: Counter::default(),
+            #[cfg(test)]
+            disk: super::tests::Disk::default(),
         }
+    }
+
+    /// Milliseconds of a clock that never steps, the same for all cores.
+    pub(super) fn clock_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Unix time in milliseconds; a test can move it.
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "a test's disk has its own time"))]
+    pub(super) fn now_ms(&self) -> u64 {
+        #[cfg(test)]
+        return super::worker::now_ms() + self.disk.later_ms();
+        #[cfg(not(test))]
+        super::worker::now_ms()
     }
 
     pub(super) fn is_enabled(&self) -> bool {
@@ -55,6 +88,13 @@ impl Shared {
 
     pub(super) fn is_writable(&self) -> bool {
         !self.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// Whether a record has been waiting for the disk for too long: it hangs, or is far too slow.
+    pub(super) fn is_stalled_at(&self, clock_ms: u64) -> bool {
+        let lanes = self.lanes.lock();
+        let oldest = lanes.iter().filter_map(|lane| lane.waits_since_ms()).min();
+        oldest.is_some_and(|since| clock_ms.saturating_sub(since) > STALLED_AFTER_MS)
     }
 
     pub(super) fn set_writable(&self, is_writable: bool) {
@@ -105,6 +145,7 @@ impl Shared {
     }
 
     pub(super) fn figures(&self) -> AuditFigures {
+        let writable = self.is_writable() && !self.is_stalled_at(self.clock_ms());
         let lanes = self.lanes.lock();
         let sum = |value: fn(&Lane) -> u64| lanes.iter().map(|lane| value(lane)).sum::<u64>();
         AuditFigures {
@@ -115,7 +156,7 @@ impl Shared {
             write_errors: self.write_errors.value(),
             payloads_left_out: self.past_left_out.load(Ordering::Relaxed)
                 + sum(|lane| lane.payloads_left_out.value()),
-            writable: self.is_writable(),
+            writable,
         }
     }
 }

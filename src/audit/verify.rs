@@ -3,15 +3,18 @@
 //! What it proves, given a public key that is known to be right: from the first block that was not
 //! deleted by a signed statement up to the last checkpoint, every line is the one that was written,
 //! in its place, and none is missing. Behind the last checkpoint the hashes find accidents, but not
-//! somebody who makes them anew.
+//! somebody who makes them anew. Somebody who puts back a log with its head as they once were is found
+//! with a checkpoint that was kept elsewhere.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::AuditError;
-use super::chain::{Chain, Line, Link, Removal, is_signed, read_line};
+use super::chain::{Chain, Line, Link, Removal, is_signed, read_head, read_line};
 use super::directory::{
-    HEAD_NAME, Lines, Next, PUBLIC_KEY_NAME, REMOVED_NAME, SegmentFile, read_small, segments,
+    HEAD_NAME, Lines, Next, PUBLIC_KEY_NAME, REMOVED_NAME, SIGNING_KEY_NAME, SegmentFile,
+    first_line, read_small, segments,
 };
 use super::key::PublicKey;
 use super::retention;
@@ -66,15 +69,13 @@ pub struct Verified {
     pub torn_bytes: u64,
     /// What was deleted by the log itself: segments, bytes, through which block, and when.
     pub removed: Option<(u64, u64, u64, u64)>,
-    /// The copy of the last checkpoint is not there, so that a cut-off end would not be noticed.
-    pub head_is_missing: bool,
     /// The first thing that is wrong.
     pub fault: Option<Fault>,
 }
 
 /// Checks the log in `directory` with the key in `public_key` (none: the one in the directory, which
 /// whoever could change the log could have changed as well). `checkpoint` is a file with one line, a
-/// checkpoint of this log that was kept elsewhere: the log must contain that block.
+/// checkpoint or head of this log that was kept elsewhere: the log must contain that block.
 ///
 /// # Errors
 /// There is no log, or it cannot be read. What is wrong with it is no error: see
@@ -89,7 +90,8 @@ pub fn verify(
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         found => !found.map_err(|source| AuditError::io("read", directory, source))?.is_empty(),
     };
-    if !has_segments && !directory.join(HEAD_NAME).exists() {
+    let has = |name| directory.join(name).exists();
+    if !has_segments && !has(HEAD_NAME) && !has(SIGNING_KEY_NAME) {
         return Err(AuditError::NoLog { directory: directory.to_owned() });
     }
     let key = PublicKey::read(public_key.unwrap_or(&default))?;
@@ -136,7 +138,7 @@ impl<'a> Check<'a> {
 
     fn run(&mut self, checkpoint: Option<&Path>) -> Result<(), Stop> {
         // Before the segments: they only grow.
-        self.know_head()?;
+        let has_head = self.know_head()?;
         if let Some(path) = checkpoint {
             self.know_checkpoint(path)?;
         }
@@ -163,37 +165,45 @@ impl<'a> Check<'a> {
                 None => Err(fault(self.directory, 0, what)),
             };
         }
+        if !has_head {
+            let what = format!(
+                "is missing, which the log writes before anything else: somebody removed it, and \
+                 whether the end behind block {} was cut off cannot be told",
+                self.last.block
+            );
+            return Err(fault(&self.directory.join(HEAD_NAME), 1, what));
+        }
         Ok(())
     }
 
-    fn know_head(&mut self) -> Result<(), Stop> {
+    fn know_head(&mut self) -> Result<bool, Stop> {
         let path = self.directory.join(HEAD_NAME);
         let found = read_small(self.directory, HEAD_NAME)
             .map_err(|source| Stop::Io(path.clone(), source))?;
-        let Some(line) = found else {
-            self.found.head_is_missing = true;
-            return Ok(());
-        };
-        self.know(&path, &line)
+        let Some(line) = found else { return Ok(false) };
+        let link = read_head(&line, &self.key).ok_or_else(|| {
+            fault(&path, 1, "is no statement signed with the key of this log".into())
+        })?;
+        self.known.push((link, path.display().to_string()));
+        Ok(true)
     }
 
     fn know_checkpoint(&mut self, path: &Path) -> Result<(), Stop> {
-        let (directory, name) = (path.parent().unwrap_or(Path::new("")), path.file_name());
-        let name = name.unwrap_or_default().to_string_lossy();
-        let line = read_small(directory, &name)
-            .and_then(|line| line.ok_or_else(|| io::ErrorKind::NotFound.into()))
+        // Whatever the caller names, a pipe as well.
+        let line = File::open(path)
+            .and_then(first_line)
             .map_err(|source| Stop::Io(path.to_owned(), source))?;
-        self.know(path, &line)
-    }
-
-    fn know(&mut self, path: &Path, line: &[u8]) -> Result<(), Stop> {
-        match read_line(line) {
-            Some(Line::Checkpoint(checkpoint)) if is_signed(line, &self.key) => {
-                self.known.push((checkpoint.link, format!("the checkpoint in {}", path.display())));
-                Ok(())
+        let link = match read_line(&line) {
+            Some(Line::Checkpoint(checkpoint)) if is_signed(&line, &self.key) => {
+                Some(checkpoint.link)
             }
-            _ => Err(fault(path, 1, "is no checkpoint signed with the key of this log".into())),
-        }
+            _ => read_head(&line, &self.key),
+        };
+        let link = link.ok_or_else(|| {
+            fault(path, 1, "is no checkpoint signed with the key of this log".into())
+        })?;
+        self.known.push((link, format!("the checkpoint in {}", path.display())));
+        Ok(())
     }
 
     fn removal(&mut self) -> Result<Option<Removal>, Stop> {

@@ -1,11 +1,11 @@
-//! The audit thread: takes what the cores have, orders it, writes it as blocks, one write each.
+//! The audit thread: takes what the cores have and writes it as blocks, one write each.
 //!
 //! Invariants worth naming:
 //! - What was taken is kept until it is written; while writing fails nothing more is taken, and
 //!   the bounds of the lanes hold.
 //! - The chain moves on only when its bytes are with the kernel: after a failure the same block is
 //!   written again.
-//! - The copy of the last checkpoint is replaced after the segment was synced, never before.
+//! - The head is replaced after the segment was synced, never before.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -14,10 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::AuditError;
-use super::chain::{Chain, Checkpoint, Header, Link, Span};
-use super::directory::{HEAD_NAME, SegmentFile, replace};
+use super::chain::{Chain, Link, Span};
+use super::compose::{Composition, Pending, SegmentSoFar};
+use super::directory::SegmentFile;
+use super::group::Group;
+use super::head::Head;
 use super::key::SigningKey;
-use super::lane::{Buffer, Lane, Urgency};
+use super::lane::Urgency;
 use super::line;
 use super::resume::Resumed;
 use super::retention;
@@ -33,8 +36,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 const RETENTION_EVERY: Duration = Duration::from_mins(10);
 /// Least time between two log lines about losses.
 const LOSSES_LOGGED_EVERY: Duration = Duration::from_secs(10);
-/// Lines of one block; a little more, by one line.
-const BLOCK_BYTES: usize = 1 << 20;
 /// Blocks between two checkpoints.
 const CHECKPOINT_BLOCKS: u64 = 1000;
 
@@ -42,33 +43,6 @@ const CHECKPOINT_BLOCKS: u64 = 1000;
 pub(super) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A lane, and the buffers its own are exchanged for.
-struct Source {
-    lane: Arc<Lane>,
-    taken: [Buffer; 2],
-}
-
-/// Where a line of the group is.
-#[derive(Clone, Copy)]
-struct Place {
-    time_ms: u64,
-    source: u32,
-    buffer: u32,
-    begin: u32,
-    bytes: u32,
-}
-
-/// A block as it will be written, and what is so once it is.
-struct Pending {
-    bytes: Vec<u8>,
-    chain: Chain,
-    span: Span,
-    records: u64,
-    /// The block that its checkpoint signs.
-    signed: Option<Link>,
-    ends_segment: bool,
 }
 
 pub(super) struct Worker {
@@ -79,9 +53,8 @@ pub(super) struct Worker {
     chain: Chain,
     /// None: the next block begins one.
     segment: Option<Segment>,
-    sources: Vec<Source>,
-    /// Lines of the group in the order in which they are written, and how many were.
-    order: Vec<Place>,
+    group: Group,
+    /// The first of its runs that was not composed yet.
     next: usize,
     /// Lines of this thread that belong before the group.
     notes: Vec<u8>,
@@ -112,8 +85,7 @@ impl Worker {
             signed_block: resumed.signed_block,
             chain: resumed.chain,
             segment: resumed.segment,
-            sources: Vec::new(),
-            order: Vec::new(),
+            group: Group::default(),
             next: 0,
             notes: resumed.notes,
             note_count: resumed.note_count,
@@ -124,7 +96,8 @@ impl Worker {
             retry_at: None,
             losses_logged_at: None,
         };
-        worker.note(|out| line::write_started(out, now_ms()));
+        let now_ms = worker.shared.now_ms();
+        worker.note(|out| line::write_started(out, now_ms));
         worker
     }
 
@@ -132,8 +105,8 @@ impl Worker {
     pub(super) fn run(mut self) -> Result<(), AuditError> {
         loop {
             let is_closed = self.shared.is_closed();
-            self.find_sources();
             if self.is_written() {
+                self.group.find_lanes(&self.shared);
                 self.take();
             }
             if is_closed {
@@ -151,12 +124,12 @@ impl Worker {
         self.write_group(false);
         if self.is_written() {
             self.take();
-            self.note(|out| line::write_stopped(out, now_ms()));
+            let now_ms = self.shared.now_ms();
+            self.note(|out| line::write_stopped(out, now_ms));
             self.write_group(true);
         }
-        let lost = (self.order.len() - self.next) as u64
-            + self.pending.as_ref().map_or(0, |pending| pending.records)
-            + self.sources.iter().map(|source| source.lane.records()).sum::<u64>();
+        let lost = self.group.records_from(self.next)
+            + self.pending.as_ref().map_or(0, |pending| pending.records);
         if self.is_written() && self.signed_block == self.chain.last().block {
             Ok(())
         } else {
@@ -179,7 +152,7 @@ impl Worker {
                 // Nothing else can be done before.
                 due = retry_at;
             } else {
-                match self.sources.iter().filter_map(|source| source.lane.wants()).max() {
+                match self.group.wants() {
                     Some(Urgency::Now) => return,
                     Some(Urgency::Soon) => {
                         let until = *gather_until.get_or_insert(now.max(begun) + GATHER);
@@ -198,7 +171,7 @@ impl Worker {
 
     /// Whether nothing waits that was taken.
     fn is_written(&self) -> bool {
-        self.pending.is_none() && self.next == self.order.len()
+        self.pending.is_none() && self.next == self.group.runs()
     }
 
     fn note(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
@@ -206,49 +179,17 @@ impl Worker {
         self.note_count += 1;
     }
 
-    /// Takes up new lanes and lets those go whose cores have.
-    fn find_sources(&mut self) {
-        if !self.is_written() {
-            return;
-        }
-        let lanes = self.shared.lanes();
-        self.sources.retain(|source| lanes.iter().any(|lane| Arc::ptr_eq(lane, &source.lane)));
-        for lane in lanes {
-            if !self.sources.iter().any(|source| Arc::ptr_eq(&lane, &source.lane)) {
-                self.sources.push(Source { lane, taken: [Buffer::new(), Buffer::new()] });
-            }
-        }
-    }
-
-    /// Takes what the cores have, and orders it by time.
+    /// Takes what the cores have.
     fn take(&mut self) {
-        self.order.clear();
-        self.next = 0;
+        let now_ms = self.shared.now_ms();
         let mut losses = 0;
-        for (at, source) in self.sources.iter_mut().enumerate() {
-            source.lane.take(&mut source.taken);
-            for (buffer, taken) in source.taken.iter().enumerate() {
-                let mut begin = 0;
-                for mark in &taken.marks {
-                    self.order.push(Place {
-                        time_ms: mark.time_ms,
-                        source: at as u32,
-                        buffer: buffer as u32,
-                        begin,
-                        bytes: mark.bytes,
-                    });
-                    begin += mark.bytes;
-                }
-            }
-            let dropped = source.lane.note_dropped();
-            if dropped > 0 {
-                line::write_dropped(&mut self.notes, now_ms(), source.lane.core(), dropped);
-                self.note_count += 1;
-                losses += dropped;
-            }
-        }
-        // Stable: what a core appended at one time stays in its order.
-        self.order.sort_by_key(|place| place.time_ms);
+        let (notes, note_count) = (&mut self.notes, &mut self.note_count);
+        self.next = 0;
+        self.group.take(|core, dropped| {
+            line::write_dropped(notes, now_ms, core, dropped);
+            *note_count += 1;
+            losses += dropped;
+        });
         if losses > 0 {
             self.log_losses(losses);
         }
@@ -272,7 +213,7 @@ impl Worker {
         }
         loop {
             if self.pending.is_none() {
-                if self.next == self.order.len() && self.notes.is_empty() {
+                if self.next == self.group.runs() && self.notes.is_empty() {
                     break;
                 }
                 self.compose(is_last);
@@ -281,71 +222,47 @@ impl Worker {
                 return;
             }
         }
-        for source in &mut self.sources {
-            source.lane.finish(&mut source.taken);
-        }
-        self.order.clear();
+        self.group.finish();
         self.next = 0;
     }
 
-    /// Makes the next block: notes, then lines of the group.
+    /// Makes the next block, and signs it where a checkpoint is due.
     fn compose(&mut self, is_last: bool) {
-        let now_ms = now_ms();
-        let mut chain = self.chain.clone();
-        let mut span = self.segment.as_ref().map_or(Span::EMPTY, |segment| segment.span);
-        let mut bytes = Vec::with_capacity(self.composed_bytes());
-        if self.segment.is_none() {
-            chain.begin_segment();
-            let key = self.key.public();
-            Header { time_ms: now_ms, after: chain.last(), key }.write(&mut bytes);
+        let now_ms = self.shared.now_ms();
+        let segment = self
+            .segment
+            .as_ref()
+            .map(|segment| SegmentSoFar { span: segment.span, length: segment.length() });
+        let mut block = Composition {
+            chain: &self.chain,
+            segment,
+            group: &self.group,
+            next: self.next,
+            notes: std::mem::take(&mut self.notes),
+            note_count: std::mem::take(&mut self.note_count),
+            key: &self.key,
+            now_ms,
         }
-        let mut records = std::mem::take(&mut self.note_count);
-        if records > 0 {
-            span.include(now_ms);
-        }
-        bytes.append(&mut self.notes);
-        while bytes.len() < BLOCK_BYTES
-            && let Some(&place) = self.order.get(self.next)
-        {
-            let taken = &self.sources[place.source as usize].taken[place.buffer as usize];
-            let begin = place.begin as usize;
-            bytes.extend_from_slice(&taken.lines[begin..begin + place.bytes as usize]);
-            span.include(place.time_ms);
-            records += 1;
-            self.next += 1;
-        }
-        chain.cover(&bytes, records);
-        let block = chain.close();
-        block.write(&mut bytes);
-        let ends_segment = self.segment.as_ref().is_some_and(|segment| {
-            segment.length() + bytes.len() as u64 >= self.settings.segment_bytes_max
-                || now_ms.saturating_sub(segment.begun_ms) / 1000 >= self.settings.segment_seconds
+        .compose();
+        let is_old = self.segment.as_ref().is_some_and(|segment| {
+            now_ms.saturating_sub(segment.begun_ms) / 1000 >= self.settings.segment_seconds
         });
-        let is_last = is_last && self.next == self.order.len();
+        let is_full = segment
+            .is_some_and(|segment| block.length_behind(segment) >= self.settings.segment_bytes_max);
         let is_due = self.sign_at.is_some_and(|at| Instant::now() >= at)
             || block.link.block - self.signed_block >= CHECKPOINT_BLOCKS;
-        let mut signed = None;
-        if ends_segment || is_last || is_due {
-            signed = Some(block.link);
-            let end = ends_segment.then_some(span);
-            let begin = bytes.len();
-            Checkpoint { link: block.link, time_ms: now_ms, end }.write(&mut bytes, &self.key);
-            chain.cover(&bytes[begin..], 0);
+        if is_old || is_full || is_due || (is_last && block.is_last_of(&self.group)) {
+            block.sign(&self.key, now_ms, is_old || is_full);
         }
-        self.pending = Some(Pending { bytes, chain, span, records, signed, ends_segment });
-    }
-
-    /// What the next block will about take.
-    fn composed_bytes(&self) -> usize {
-        let lines = self.order.get(self.next..).unwrap_or_default().iter();
-        let lines = lines.fold(0, |sum, place| sum + place.bytes as usize);
-        self.notes.len() + lines.min(BLOCK_BYTES + (64 << 10)) + 1024
+        let pending = block.finish();
+        self.next = pending.runs.end;
+        self.pending = Some(pending);
     }
 
     /// Writes the block that was made. False: not yet.
     fn write_pending(&mut self) -> bool {
         let Some(pending) = self.pending.take() else { return true };
-        if let Err(error) = self.append(&pending.bytes) {
+        if let Err(error) = self.append(&pending) {
             self.failed("write", &error);
             self.pending = Some(pending);
             return false;
@@ -375,18 +292,18 @@ impl Worker {
         true
     }
 
-    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    fn append(&mut self, pending: &Pending) -> std::io::Result<()> {
         let segment = match &mut self.segment {
             Some(segment) => segment,
             none => {
                 let name = SegmentFile::new(&self.directory, self.chain.last().block + 1);
-                let segment = Segment::create(name, now_ms())?;
+                let segment = Segment::create(name, self.shared.now_ms())?;
                 self.shared.segments.add(1);
                 none.insert(segment)
             }
         };
-        segment.append(bytes, &self.shared)?;
-        self.shared.bytes.add(bytes.len() as u64);
+        segment.append(&mut pending.pieces(&self.group), &self.shared)?;
+        self.shared.bytes.add(pending.bytes);
         Ok(())
     }
 
@@ -397,9 +314,8 @@ impl Worker {
         if !self.sync() {
             return;
         }
-        let mut head = Vec::new();
-        Checkpoint { link, time_ms: now_ms(), end: None }.write(&mut head, &self.key);
-        if let Err(error) = replace(&self.directory, HEAD_NAME, &head) {
+        let written = Head::write(&self.directory, link, self.shared.now_ms(), &self.key);
+        if let Err(error) = written {
             self.count_error("write the last checkpoint beside", &error);
         }
         if self.segment.as_ref().is_some_and(|segment| !segment.is_there()) {
@@ -435,14 +351,9 @@ impl Worker {
             self.sync_at = None;
         }
         if self.sign_at.is_some_and(|at| now >= at) {
-            let mut chain = self.chain.clone();
-            let mut bytes = Vec::new();
-            let link = chain.last();
-            Checkpoint { link, time_ms: now_ms(), end: None }.write(&mut bytes, &self.key);
-            chain.cover(&bytes, 0);
             let span = self.segment.as_ref().map_or(Span::EMPTY, |segment| segment.span);
-            let (signed, ends_segment) = (Some(link), false);
-            self.pending = Some(Pending { bytes, chain, span, records: 0, signed, ends_segment });
+            let now_ms = self.shared.now_ms();
+            self.pending = Some(Pending::checkpoint(&self.chain, span, &self.key, now_ms));
             self.write_pending();
         }
         if self.sync_at.is_some_and(|at| now >= at) {
@@ -457,7 +368,7 @@ impl Worker {
     fn retain(&mut self) {
         self.retention_at = Instant::now() + RETENTION_EVERY;
         let current = self.segment.as_ref().map(Segment::name);
-        let now_ms = now_ms();
+        let now_ms = self.shared.now_ms();
         let done = retention::apply(&self.directory, &self.settings, &self.key, current, now_ms);
         match done {
             Ok(done) => {

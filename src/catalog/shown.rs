@@ -11,6 +11,7 @@ use super::toolset::CompiledToolset;
 use super::{
     CompiledTool, DiscoveryMode, Permission, TenantId, ToolName, ToolShape, ToolsetId, exposed,
 };
+use crate::audit::Subject;
 use crate::mapping::Dialect;
 
 /// A tool as it is in a view. One for all views that show the same of it.
@@ -27,6 +28,7 @@ pub struct ViewTool {
     dialect: Dialect,
     name_hash: u32,
     fragment: OnceLock<Arc<Fragment>>,
+    subject: OnceLock<Subject>,
 }
 
 impl Deref for ViewTool {
@@ -52,6 +54,7 @@ impl ViewTool {
             permission,
             dialect: setting.dialect,
             fragment: OnceLock::new(),
+            subject: OnceLock::new(),
         }
     }
 
@@ -73,6 +76,15 @@ impl ViewTool {
     /// The entry in all shapes; made when the catalog is compiled where lists need it.
     pub(super) fn entry(&self) -> &Arc<Fragment> {
         self.fragment.get_or_init(|| self.tool.fragment(&self.name, self.dialect, self.discovery))
+    }
+
+    /// What records of calls say of the tool; made at the first one.
+    pub fn subject(&self) -> &Subject {
+        self.subject.get_or_init(|| {
+            let (name, own) = (self.name.as_str(), self.tool.source_name.as_str());
+            let source_name = (name != own).then_some(own);
+            Subject::new(name, self.tool.toolset.as_str(), source_name, &self.tool.schema_hash)
+        })
     }
 
     pub(super) fn name_hash(&self) -> u32 {

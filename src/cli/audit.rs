@@ -101,7 +101,7 @@ struct ExportArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// The lines of the log
+    /// The entries as JSON, one a line
     Jsonl,
     /// A table with a header, for spreadsheets
     Csv,
@@ -172,12 +172,6 @@ fn conclude(found: &Verified) {
             found.open_records, found.torn_bytes
         ));
     }
-    if found.head_is_missing {
-        output::remark(
-            "`head`, the copy of the last checkpoint, is not there: an end that was cut off would \
-             not be noticed.",
-        );
-    }
 }
 
 fn tail(arguments: &TailArguments) -> Result<(), CommandError> {
@@ -188,7 +182,7 @@ fn tail(arguments: &TailArguments) -> Result<(), CommandError> {
     loop {
         while out.is_open && reader.advance()? {
             if arguments.json {
-                out.line(reader.line());
+                out.line(&Entry::whole_line(reader.line()));
             } else if let Some(entry) = Entry::read(reader.line()) {
                 out.line(told(&entry).as_bytes());
             }
@@ -215,7 +209,7 @@ fn query(arguments: &QueryArguments) -> Result<(), CommandError> {
         }
         found += 1;
         if arguments.json {
-            out.line(reader.line());
+            out.line(&Entry::whole_line(reader.line()));
         } else if let Some(entry) = Entry::read(reader.line()) {
             rows.push(row(&entry));
             if rows.len() == TABLE_PAGE {
@@ -249,7 +243,7 @@ fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     let mut count = 0_u64;
     while out.is_open && reader.advance()? {
         match arguments.format {
-            Format::Jsonl => out.line(reader.line()),
+            Format::Jsonl => out.line(&Entry::whole_line(reader.line())),
             Format::Csv => {
                 let Some(entry) = Entry::read(reader.line()) else { continue };
                 out.line(csv(&entry).as_bytes());

@@ -19,6 +19,7 @@ mod connect;
 mod connection;
 mod cores;
 mod deadline;
+pub mod files;
 mod inbox;
 mod listener;
 mod notify;

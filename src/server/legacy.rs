@@ -132,8 +132,8 @@ async fn prepare(
         .find(|(name, _)| name == "sessionId")
         .map(|(_, value)| value);
     let id = id.ok_or(Refusal::SessionRequired)?;
-    let Admission { core, memory, view, caller, .. } = admission;
-    let session = session::find(core, memory, view, *caller, id.as_bytes()).await?;
+    let Admission { core, memory, view, caller, arrived_ms, .. } = admission;
+    let session = session::find(core, memory, view, *caller, id.as_bytes(), *arrived_ms).await?;
     // Answers on the standing stream of another transport's session would break its protocol.
     let stream = session.standing().filter(|_| session.is_connection_bound());
     let stream = stream.ok_or(Refusal::UnknownSession)?;

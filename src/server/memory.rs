@@ -6,9 +6,10 @@
 //! it is, the key's expiry, and that the
 //! session has not ended. Nothing is remembered of a refusal.
 
-use std::sync::Arc;
+use std::{rc::Rc, sync::Arc};
 
 use crate::{
+    audit::Asker,
     catalog::{Trust, View},
     governance::Handles,
     identity::Caller,
@@ -24,6 +25,8 @@ pub(crate) struct Admitted {
     pub(crate) trust: Trust,
     /// The limits the caller is under.
     pub(crate) limits: Arc<Handles>,
+    /// Who asks, as records say it.
+    pub(crate) asker: Rc<Asker>,
     /// When the credential stops being good.
     pub(crate) expires_ms: u64,
 }

@@ -16,10 +16,10 @@ use super::{
     respond::{self, Echo},
     route::{self, Endpoint, Route},
     session, streamable,
-    trail::Origin,
+    trail::{self, Origin},
 };
 use crate::{
-    audit::Transport,
+    audit::{Asker, Transport},
     catalog::{Trust, View},
     governance::Handles,
     http::{Known, Method, RequestView},
@@ -71,7 +71,7 @@ pub(crate) fn judge_head(
     echo.keep_alive = false;
     let judged = match route::find(request.path()) {
         Route::Endpoint(endpoint) => guard(core, plane, request, &endpoint, &mut echo)
-            .and_then(|()| admit(core, plane, memory, request, &endpoint))
+            .and_then(|()| admit(core, plane, memory, request, &endpoint, core.clock.now_ms()))
             .map(drop),
         Route::Health | Route::Readiness => Ok(()),
         _ if plane == Plane::AdminAddress => guard::check_operator(request),
@@ -123,12 +123,15 @@ pub(crate) struct Admission<'a> {
     pub(crate) caller: Caller,
     pub(crate) trust: Trust,
     pub(crate) limits: Arc<Handles>,
+    /// Who asks, as records say it.
+    pub(crate) asker: Rc<Asker>,
     pub(crate) request: &'a RequestView<'a>,
     pub(crate) memory: &'a mut Memory,
     pub(crate) echo: &'a Echo,
     pub(crate) out: &'a mut Vec<u8>,
-    /// When the request was whole.
+    /// When the request was whole, and what the wall clock showed then.
     pub(crate) arrived: Instant,
+    pub(crate) arrived_ms: u64,
 }
 
 impl Admission<'_> {
@@ -140,6 +143,7 @@ impl Admission<'_> {
             caller: self.caller,
             trust: self.trust,
             limits: &self.limits,
+            asker: &self.asker,
             transport,
             session: session.map(Session::key),
             // HTTP+SSE opens sessions before anything is agreed on.
@@ -148,6 +152,7 @@ impl Admission<'_> {
                 .map(Session::revision),
             external_id: self.echo.correlation.as_deref(),
             arrived: self.arrived,
+            arrived_ms: self.arrived_ms,
         }
     }
 }
@@ -168,8 +173,9 @@ async fn endpoint_answer(
         respond::preflight(core, out, echo, methods);
         return Ok(Answer::Written { keep_alive: echo.keep_alive });
     }
-    let Admitted { view, caller, trust, limits, .. } =
-        admit(core, plane, memory, request, endpoint)?;
+    let arrived_ms = core.clock.ms_at(arrived);
+    let Admitted { view, caller, trust, limits, asker, .. } =
+        admit(core, plane, memory, request, endpoint, arrived_ms)?;
     if endpoint.named.is_none() && echo.origin.is_some() {
         let checked = core.shared.guard.check_origin(request, view.allowed_origins.iter());
         if let Err(refusal) = checked {
@@ -177,8 +183,20 @@ async fn endpoint_answer(
             return Err(refusal);
         }
     }
-    let mut admission =
-        Admission { core, view, caller, trust, limits, request, memory, echo, out, arrived };
+    let mut admission = Admission {
+        core,
+        view,
+        caller,
+        trust,
+        limits,
+        asker,
+        request,
+        memory,
+        echo,
+        out,
+        arrived,
+        arrived_ms,
+    };
     let not_allowed = Refusal::MethodNotAllowed { allow: methods };
     match &endpoint.transport {
         route::Transport::Rest(resource) => Box::pin(facade::answer(admission, resource)).await,
@@ -255,9 +273,9 @@ fn admit(
     memory: &mut Memory,
     request: &RequestView<'_>,
     endpoint: &Endpoint<'_>,
+    now_ms: u64,
 ) -> Result<Admitted, Refusal> {
     let published = core.published();
-    let now_ms = core.clock.now_ms();
     if plane.is_admin() {
         return operator(core, &published, endpoint);
     }
@@ -297,9 +315,11 @@ fn admit(
         Caller::Key(id) => published.keys.find(id).and_then(|key| key.expires_ms),
         Caller::Open | Caller::Operator => None,
     };
+    let trust = published.keys.trust(caller);
     let admitted = Admitted {
         limits: core.shared.limiter.handles(&view, caller),
-        trust: published.keys.trust(caller),
+        trust,
+        asker: trail::asker(&view, caller, trust),
         view,
         caller,
         expires_ms: expires_ms.unwrap_or(u64::MAX),
@@ -317,10 +337,12 @@ fn operator(
     let (tenant, client) = endpoint.named.as_ref().ok_or(Refusal::NoSuchPath)?;
     let view = published.snapshot.view(tenant, client).ok_or(Refusal::NoSuchClientApplication)?;
     let caller = Caller::Operator;
+    let trust = published.keys.trust(caller);
     Ok(Admitted {
         view: view.clone(),
         caller,
-        trust: published.keys.trust(caller),
+        trust,
+        asker: trail::asker(view, caller, trust),
         limits: core.shared.limiter.handles(view, caller),
         expires_ms: u64::MAX,
     })

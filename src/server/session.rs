@@ -33,8 +33,8 @@ pub(crate) async fn find(
     view: &View,
     caller: Caller,
     text: &[u8],
+    now_ms: u64,
 ) -> Result<Arc<Session>, Refusal> {
-    let now_ms = core.clock.now_ms();
     if let Some(session) = memory.session(text)
         && !session.is_ended()
         && now_ms < session.expires_ms()
@@ -67,8 +67,8 @@ pub(crate) async fn named(admission: &mut Admission<'_>) -> Result<Option<Arc<Se
     if admission.request.repeated(Known::McpSessionId) {
         return Err(Refusal::UnknownSession);
     }
-    let Admission { core, memory, view, caller, .. } = admission;
-    find(core, memory, view, *caller, text).await.map(Some)
+    let Admission { core, memory, view, caller, arrived_ms, .. } = admission;
+    find(core, memory, view, *caller, text, *arrived_ms).await.map(Some)
 }
 
 /// The owner of a session the caller opens through this view.

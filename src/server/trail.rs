@@ -14,7 +14,7 @@ use std::{
 
 use super::{core::Core, redact, refusal::Refusal};
 use crate::{
-    audit::{CallType, Decision, Outcome, Payload, Record, Reservation, Transport},
+    audit::{ALLOWED, Asker, CallType, Decision, Outcome, Payload, Record, Reservation, Transport},
     catalog::{SideEffect, Trust, View, ViewTool},
     governance::{Class, Handles, Limited},
     identity::Caller,
@@ -47,14 +47,16 @@ pub(crate) struct Origin<'a> {
     pub(crate) caller: Caller,
     pub(crate) trust: Trust,
     pub(crate) limits: &'a Arc<Handles>,
+    pub(crate) asker: &'a Rc<Asker>,
     pub(crate) transport: Transport,
     pub(crate) session: Option<SessionKey>,
     /// Unknown where a session has not agreed on one, and on the REST facade.
     pub(crate) revision: Option<Revision>,
     /// The accepted `X-Correlation-Id`.
     pub(crate) external_id: Option<&'a str>,
-    /// When the HTTP request was whole.
+    /// When the HTTP request was whole, and what the wall clock showed then.
     pub(crate) arrived: Instant,
+    pub(crate) arrived_ms: u64,
 }
 
 impl Origin<'_> {
@@ -71,6 +73,7 @@ pub(crate) struct Trail {
     pub(crate) caller: Caller,
     pub(crate) trust: Trust,
     pub(crate) limits: Arc<Handles>,
+    asker: Rc<Asker>,
     transport: Transport,
     session: Option<SessionKey>,
     revision: Option<Revision>,
@@ -112,8 +115,6 @@ struct Payloads {
     listed: Option<ResultBody>,
 }
 
-/// The reason of what nothing spoke against.
-const ALLOWED: &str = "allowed";
 /// The reason of what ended because its client wanted no answer any more.
 const CANCELLED: &str = "cancelled";
 
@@ -131,13 +132,14 @@ impl Trail {
             origin.core.log_unrecorded(refused);
             Refusal::AuditUnavailable
         })?;
-        let at_ms = origin.core.clock.now_ms();
+        let at_ms = origin.arrived_ms;
         Ok(Self {
             core: origin.core.clone(),
             view: origin.view.clone(),
             caller: origin.caller,
             trust: origin.trust,
             limits: origin.limits.clone(),
+            asker: origin.asker.clone(),
             transport: origin.transport,
             session: origin.session,
             revision: origin.revision,
@@ -234,9 +236,6 @@ impl Trail {
     fn record(&mut self, answer_bytes: usize) {
         let Some(reservation) = self.reservation.take() else { return };
         let elapsed = self.took.unwrap_or_else(|| self.started.elapsed());
-        let caller = CallerText::of(self.caller);
-        let session = self.session.map(SessionText::of);
-        let tool = self.tool.as_deref();
         let (arguments, result, listed) = match self.payloads.as_deref() {
             Some(kept) => (
                 kept.arguments.as_deref().map(Payload),
@@ -245,19 +244,12 @@ impl Trail {
             ),
             None => (None, None, None),
         };
-        let source_name = tool.map(|tool| (tool.name.as_str(), tool.source_name.as_str()));
         let record = Record {
             correlation: self.external_id.as_deref(),
-            tenant: self.view.tenant.as_str(),
-            client_application: self.view.client_application.as_str(),
-            caller: caller.as_str(),
-            trust: Some(self.trust.as_str()),
             revision: self.revision.map(Revision::text),
-            session: session.as_ref().map(SessionText::as_str),
-            tool: tool.map(|tool| tool.name.as_str()).or(self.asked.as_deref()),
-            toolset: tool.map(|tool| tool.toolset.as_str()),
-            source_name: source_name.filter(|(name, own)| name != own).map(|(_, own)| own),
-            schema_hash: tool.map(|tool| &tool.schema_hash),
+            session: self.session.as_ref().map(SessionKey::as_bytes),
+            subject: self.tool.as_deref().map(ViewTool::subject),
+            asked: self.asked.as_deref(),
             side_effect: self.side_effect.map(SideEffect::as_str),
             decision: self.decision,
             reason: self.reason,
@@ -276,6 +268,7 @@ impl Trail {
             ..Record::new(
                 self.at_ms,
                 self.execution_id,
+                &self.asker,
                 self.transport,
                 self.call_type,
                 self.method,
@@ -285,10 +278,10 @@ impl Trail {
         let _ = self.core.audit.append_reserved(reservation, &record);
         tracing::debug!(
             execution_id = %self.execution_id,
-            tenant = record.tenant,
-            client_application = record.client_application,
+            tenant = self.view.tenant.as_str(),
+            client_application = self.view.client_application.as_str(),
             method = record.method,
-            tool = record.tool,
+            tool = self.tool.as_ref().map(|tool| tool.name.as_str()).or(record.asked),
             decision = record.decision.as_str(),
             reason = record.reason,
             outcome = record.outcome.as_str(),
@@ -307,6 +300,12 @@ impl Drop for Trail {
     }
 }
 
+/// Who asks, as records say it: worked out when a connection's first request is let in.
+pub(crate) fn asker(view: &View, caller: Caller, trust: Trust) -> Rc<Asker> {
+    let (tenant, client) = (view.tenant.as_str(), view.client_application.as_str());
+    Rc::new(Asker::new(tenant, client, &caller.to_string(), Some(trust.as_str())))
+}
+
 /// Records the end of a session, whoever ended it.
 pub(crate) fn session_ended(
     core: &Core,
@@ -314,17 +313,17 @@ pub(crate) fn session_ended(
     session: &SessionRecord,
     end: &SessionEnd<'_>,
 ) {
-    let (text, at_ms) = (SessionText::of(key), core.clock.now_ms());
+    let (tenant, client) = (session.tenant(), session.client_application());
+    let asker = Asker::new(tenant, client, session.caller(), None);
+    let at_ms = core.clock.now_ms();
     let record = Record {
         correlation: end.external_id,
-        tenant: session.tenant(),
-        client_application: session.client_application(),
-        caller: session.caller(),
         revision: Some(end.revision.text()),
-        session: Some(text.as_str()),
+        session: Some(key.as_bytes()),
         ..Record::new(
             at_ms,
             core.next_execution_id(at_ms),
+            &asker,
             end.transport,
             CallType::Session,
             end.method,
@@ -360,72 +359,4 @@ pub(crate) struct SessionEnd<'a> {
 
 fn micros(elapsed: Duration) -> u64 {
     u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// A caller as `Display` writes it, without its machinery: each record has one.
-struct CallerText {
-    bytes: [u8; 32],
-    length: usize,
-}
-
-impl CallerText {
-    fn of(caller: Caller) -> Self {
-        let mut text = Self { bytes: [0; 32], length: 0 };
-        match &caller {
-            Caller::Key(id) => {
-                text.push(b"key:");
-                text.push(id.as_str().as_bytes());
-            }
-            Caller::Open => text.push(b"open"),
-            Caller::Operator => text.push(b"operator"),
-        }
-        text
-    }
-
-    fn push(&mut self, part: &[u8]) {
-        let end = self.length + part.len();
-        if let Some(place) = self.bytes.get_mut(self.length..end) {
-            place.copy_from_slice(part);
-            self.length = end;
-        }
-    }
-
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
-    }
-}
-
-/// A session key as `Display` writes it.
-struct SessionText([u8; 32]);
-
-impl SessionText {
-    fn of(key: SessionKey) -> Self {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0; 32];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(key.as_bytes()) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        Self(text)
-    }
-
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::identity::KeyId;
-
-    #[test]
-    fn texts_are_those_of_display() {
-        let key = Caller::Key(KeyId::parse("0123456789ab").unwrap());
-        for caller in [key, Caller::Open, Caller::Operator] {
-            assert_eq!(CallerText::of(caller).as_str(), caller.to_string());
-        }
-        let session = SessionKey::from_bytes([0xa7; 16]);
-        assert_eq!(SessionText::of(session).as_str(), session.to_string());
-    }
 }

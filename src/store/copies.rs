@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 
 use super::files::{
     BLOBS_NAME, CONFIGURATION_NAME, LOG_NAME, SNAPSHOT_PREFIX, UNFINISHED_SUFFIX,
-    make_private_directory, sync_names, wait_until_released,
+    wait_until_released,
 };
 use super::space::free_bytes;
+use crate::rt::files::{make_private_directory, sync_names};
 
 pub(super) const LAST_NAME: &str = "opened";
 const PENDING_NAME: &str = "opened.pending";

@@ -1,15 +1,13 @@
-//! Small things done to files of the store: replacing them whole, syncing names, closing them to
-//! others.
+//! Names of the store's files, and closing them to others.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
-    PermissionsExt as _,
-};
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use crate::rt::files::{DIRECTORY_MODE, FILE_MODE};
 
 /// The engine's log.
 pub(super) const LOG_NAME: &str = "db";
@@ -26,47 +24,8 @@ pub(super) const UNFINISHED_SUFFIX: &str = ".generating";
 /// How long sled's own threads may hold its lock after it was closed in this process.
 pub(super) const LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// What only the owner may do.
-const FILE_MODE: u32 = 0o600;
-const DIRECTORY_MODE: u32 = 0o700;
 /// Anything that others may do.
 const OTHERS: u32 = 0o077;
-
-/// Writes a small file so that it is there whole or not at all, and survives a power failure.
-pub(super) fn replace(directory: &Path, name: &str, content: &[u8]) -> io::Result<()> {
-    let unfinished = directory.join(format!("{name}.new"));
-    let mut file = private().write(true).create(true).truncate(true).open(&unfinished)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(unfinished, directory.join(name))?;
-    sync_names(directory)
-}
-
-/// Removes a file, there or not; it will not come back after a power failure.
-pub(super) fn remove(directory: &Path, name: &str) -> io::Result<()> {
-    match fs::remove_file(directory.join(name)) {
-        Ok(()) => sync_names(directory),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// Brings what was made, renamed and removed in `directory` to the disk.
-pub(super) fn sync_names(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
-}
-
-/// Options for files of which others see nothing, whatever the umask says.
-pub(super) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(FILE_MODE);
-    options
-}
-
-/// Makes a directory of which others see nothing.
-pub(super) fn make_private_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)
-}
 
 /// Waits until the engine's own threads have let go of a log that was closed in this process.
 pub(super) fn wait_until_released(log: &File) -> io::Result<()> {
@@ -214,17 +173,5 @@ mod tests {
         close_files(directory.path()).unwrap();
         assert_eq!(mode(directory.path()), 0o755);
         assert_eq!(mode(&theirs), 0o755);
-    }
-
-    #[test]
-    fn a_file_is_replaced_whole() {
-        let directory = tempfile::tempdir().unwrap();
-        replace(directory.path(), "closed", b"one").unwrap();
-        replace(directory.path(), "closed", b"2").unwrap();
-        assert_eq!(fs::read(directory.path().join("closed")).unwrap(), b"2");
-        assert_eq!(mode(&directory.path().join("closed")), 0o600);
-        remove(directory.path(), "closed").unwrap();
-        remove(directory.path(), "closed").unwrap();
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::files::replace;
 use super::{FORMAT, StoreError, opening};
+use crate::rt::files::replace;
 
 /// States the format for whoever looks before opening.
 pub(super) const FORMAT_NAME: &str = "format";

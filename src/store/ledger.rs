@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::Tree;
-use super::files::{private, replace};
+use crate::rt::files::{private, replace};
 
 pub(super) const LEDGER_NAME: &str = "ledger";
 

@@ -10,7 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::files::{LOG_NAME, remove, replace, wait_until_released};
+use super::files::{LOG_NAME, wait_until_released};
+use crate::rt::files::{remove, replace};
 
 pub(super) const CLOSED_NAME: &str = "closed";
 const CHECKSUM_WORD: &str = "crc32";

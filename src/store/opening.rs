@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::files::{
     BLOBS_NAME, LOCK_WAIT, LOG_NAME, SNAPSHOT_PREFIX, UNFINISHED_SUFFIX, close_directory,
-    close_files, make_private_directory, private,
+    close_files,
 };
 use super::format::{
     FORMAT_KEY, check_format_file, format_record, read_format_record, write_format_file,
@@ -27,6 +27,7 @@ use super::mark::{self, Mark};
 use super::opened::{Opened, SEQUENCE_NAME, Through, held};
 use super::space::{Disk, Space, free_bytes, is_no_room};
 use super::{FORMAT, StoreError, Tree, copies, tail};
+use crate::rt::files::{make_private_directory, private};
 
 /// sled's parameters: written once, at the first opening, in two steps and without a sync.
 const PARAMETERS_NAME: &str = "conf";

@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::files::{BLOBS_NAME, LOG_NAME, private};
+use super::files::{BLOBS_NAME, LOG_NAME};
+use crate::rt::files::private;
 
 /// Size of the reserve file. Reopening the store after the disk was full needs some room; the
 /// reserve gives it without waiting for an operator.

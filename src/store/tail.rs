@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Batch;
-use super::files::private;
 use super::queue::Shared;
 use super::uncommitted::Entry;
+use crate::rt::files::private;
 
 pub(super) const TAIL_NAMES: [&str; 2] = ["tail.0", "tail.1"];
 

@@ -268,7 +268,7 @@ impl Page<'_, '_> {
         self.single_counter("audit_write_errors", help, audit.write_errors)?;
         let segments = i64::try_from(audit.segments).unwrap_or(i64::MAX);
         self.single_gauge("audit_segments", "Segments of the audit log", None, segments)?;
-        let help = "Whether the audit log takes writes: 1, or 0 while they fail";
+        let help = "Whether the audit log takes writes: 1, or 0 while they fail or hang";
         self.single_gauge("audit_writable", help, None, i64::from(audit.writable))
     }
 

@@ -126,9 +126,10 @@ fn strict_logs_refuse_before_they_would_lose() {
     for reservation in kept {
         // Even the longest: its payload is what gives way.
         let long = "\u{1}".repeat(400);
+        let asker = Asker::new(&long, &long, &long, None);
         let record = Record {
-            caller: &long,
-            tool: Some(&long),
+            asker: &asker,
+            correlation: Some(&long),
             arguments: Some(Payload(&payload)),
             result: Some(Payload(&payload)),
             ..record(2)
@@ -142,7 +143,10 @@ fn strict_logs_refuse_before_they_would_lose() {
     eventually("recovered", || writer.reserve().is_ok());
     log.stop().unwrap();
     assert_eq!(writer.reserve().unwrap_err(), Refused::Closed);
-    let lines = read(directory.path(), calls());
+    let lines = read(
+        directory.path(),
+        Filter { tool: Some("orders__find_order".into()), ..Filter::default() },
+    );
     assert_eq!(lines.len(), count);
     assert!(lines.iter().any(|line| line.ends_with(",\"payloads_left_out\":true}")));
     verified(directory.path());
@@ -163,6 +167,100 @@ fn what_is_not_strict_refuses_nothing() {
     log.handle.shared.disk.set(Mood::Writes);
     log.stop().unwrap();
     verified(directory.path());
+}
+
+#[test]
+fn a_disk_that_hangs_is_said_after_some_seconds() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(directory.path(), &settings());
+    eventually("the log is begun", || log.figures().records == 1);
+    let writer = log.writer(0);
+    let shared = &log.handle.shared;
+    let is_stalled_after = |ms| shared.is_stalled_at(shared.clock_ms() + ms);
+    // Nothing waits: an idle log is no stalled one.
+    writer.append(&record(0)).unwrap();
+    eventually("written", || writer.waiting_bytes() == 0);
+    assert!(!is_stalled_after(3_600_000));
+    shared.disk.set(Mood::Hangs);
+    writer.append(&record(1)).unwrap();
+    let appended = Instant::now();
+    assert!(!is_stalled_after(0) && is_stalled_after(5001));
+    eventually("taken", || shared.lanes().iter().all(|lane| lane.wants().is_none()));
+    assert!(is_stalled_after(5001) && log.figures().writable);
+    // What comes later does not make the first any younger.
+    thread::park_timeout(Duration::from_millis(300));
+    writer.append(&record(2)).unwrap();
+    assert!(is_stalled_after(5001 - 300));
+    eventually("said", || !log.figures().writable);
+    assert!(appended.elapsed() > Duration::from_secs(5));
+    shared.disk.set(Mood::Writes);
+    eventually("written", || log.figures().writable && writer.waiting_bytes() == 0);
+    assert!(!is_stalled_after(3_600_000));
+    log.stop().unwrap();
+    assert_eq!(verified(directory.path()).records, 3 + 2);
+}
+
+#[test]
+fn a_slow_disk_costs_records_and_all_of_them_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(directory.path(), &small());
+    eventually("the log is begun", || log.figures().records == 1);
+    log.handle.shared.disk.set(Mood::IsSlow(Duration::from_millis(100)));
+    let writer = log.writer(0);
+    let (mut taken, mut refused) = (0, 0);
+    for number in 0..3000 {
+        match writer.append(&record(number)) {
+            Ok(()) => taken += 1,
+            Err(Dropped::NoRoom) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        if number % 10 == 0 {
+            thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+    let figures = log.figures();
+    assert!(refused > 500 && taken > 100, "{taken} taken, {refused} refused");
+    assert_eq!(figures.dropped, refused);
+    assert!(figures.writable && figures.write_errors == 0, "{figures:?}");
+    log.handle.shared.disk.set(Mood::Writes);
+    log.stop().unwrap();
+    verified(directory.path());
+    assert_eq!(read(directory.path(), calls()).len() as u64, taken);
+    let events = read(directory.path(), Filter::default());
+    let told: Vec<u64> =
+        events.iter().filter_map(|line| Entry::read(line.as_bytes()).unwrap().dropped).collect();
+    assert_eq!(told.iter().sum::<u64>(), refused);
+    assert!(told.len() > 1, "they are told of where they are missing: {told:?}");
+}
+
+#[test]
+fn a_slow_disk_makes_a_strict_log_refuse_and_lose_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(directory.path(), &Audit { strict: true, ..small() });
+    eventually("the log is begun", || log.figures().records == 1);
+    log.handle.shared.disk.set(Mood::IsSlow(Duration::from_millis(100)));
+    let writer = log.writer(0);
+    let (mut run, mut refused) = (0, 0);
+    for number in 0..3000 {
+        match writer.reserve() {
+            Ok(reservation) => {
+                writer.append_reserved(reservation, &record(number)).unwrap();
+                run += 1;
+            }
+            Err(Refused::NoRoom) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        if number % 10 == 0 {
+            thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+    assert!(refused > 500 && run > 100, "{run} run, {refused} refused");
+    assert_eq!(log.figures().dropped, 0);
+    log.handle.shared.disk.set(Mood::Writes);
+    eventually("there is room again", || writer.reserve().is_ok());
+    log.stop().unwrap();
+    verified(directory.path());
+    assert_eq!(read(directory.path(), calls()).len(), run);
 }
 
 #[test]

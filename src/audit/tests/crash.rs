@@ -65,8 +65,8 @@ fn a_killed_process_loses_what_had_not_been_handed_over_and_nothing_else() {
     assert!(expected > 1000 && found.segments.len() > 1, "{expected} {found:?}");
 }
 
-/// A log of one segment whose last block can be torn; and its bytes.
-fn torn_log() -> (tempfile::TempDir, Vec<u8>) {
+/// A log of one segment whose last block can be torn; its bytes, and its head as it is then.
+fn torn_log() -> (tempfile::TempDir, Vec<u8>, Vec<u8>) {
     let directory = scratch::in_memory();
     let log = open(directory.path(), &settings());
     let writer = log.writer(0);
@@ -79,14 +79,14 @@ fn torn_log() -> (tempfile::TempDir, Vec<u8>) {
     }
     // As it is while it runs: without a stop and its checkpoint.
     let bytes = fs::read(&files(directory.path())[0]).unwrap();
+    let head = fs::read(directory.path().join("head")).unwrap();
     log.stop().unwrap();
-    let _ = fs::remove_file(directory.path().join("head"));
-    (directory, bytes)
+    (directory, bytes, head)
 }
 
 #[test]
 fn every_way_to_tear_the_last_block_is_recovered_from() {
-    let (directory, bytes) = torn_log();
+    let (directory, bytes, head) = torn_log();
     let path = files(directory.path()).remove(0);
     let begin_of_last = {
         let blocks: Vec<_> = memchr::memmem::find_iter(&bytes, b"{\"block\"").collect();
@@ -96,6 +96,7 @@ fn every_way_to_tear_the_last_block_is_recovered_from() {
     for length in (begin_of_last..bytes.len()).step_by(37).chain([bytes.len() - 1, bytes.len()]) {
         for garbage in [&b""[..], &[0; 300], b"\x00\xff\n{\"time\":12", b"{\"time\":1}\x00\n\n"] {
             fs::write(&path, [&bytes[..length], garbage].concat()).unwrap();
+            fs::write(directory.path().join("head"), &head).unwrap();
             let log = open(directory.path(), &settings());
             log.stop().unwrap();
             let found = verified(directory.path());
@@ -108,7 +109,6 @@ fn every_way_to_tear_the_last_block_is_recovered_from() {
             let is_torn = length != bytes.len() && length != begin_of_last || !garbage.is_empty();
             assert_eq!(is_noted, is_torn, "{length} {garbage:?}");
             assert_eq!(found.open_records + found.torn_bytes, 0);
-            let _ = fs::remove_file(directory.path().join("head"));
         }
     }
 }
@@ -119,7 +119,7 @@ fn a_segment_that_was_only_begun_is_begun_again() {
     open(directory.path(), &settings()).stop().unwrap();
     let next = verified(directory.path()).segments[0].last_block + 1;
     // The segment before is closed, as it is when the next is begun.
-    let key = SigningKey::open(directory.path(), false).unwrap();
+    let key = SigningKey::read(directory.path()).unwrap();
     let path = files(directory.path()).remove(0);
     let text = fs::read_to_string(&path).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
@@ -130,6 +130,7 @@ fn a_segment_that_was_only_begun_is_begun_again() {
     chain::Checkpoint { end, ..last }.write(&mut bytes, &key);
     fs::write(&path, bytes).unwrap();
     verified(directory.path());
+    let head = fs::read(directory.path().join("head")).unwrap();
     for begun in ["", "{\"format\":1,\"time\":17"] {
         let begun_path = directory.path().join(format!("audit-{next:010}.jsonl"));
         let mut file = File::create(&begun_path).unwrap();
@@ -140,6 +141,6 @@ fn a_segment_that_was_only_begun_is_begun_again() {
         log.stop().unwrap();
         assert_eq!(verified(directory.path()).segments.len(), 2);
         fs::remove_file(begun_path).unwrap();
-        let _ = fs::remove_file(directory.path().join("head"));
+        fs::write(directory.path().join("head"), &head).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::option;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::line::{RECORD_BYTES_MAX, payload_bytes_bound, write_record};
 use super::*;
@@ -22,7 +22,7 @@ fn a_record_is_one_object_with_the_names_of_the_log() {
     let mut text = String::from_utf8(out).unwrap();
     let id = execution(1).to_string();
     text = text.replace(&id, "ID");
-    let hash = "07".repeat(32);
+    let (hash, session) = ("07".repeat(32), "3f".repeat(16));
     assert_eq!(
         text,
         format!(
@@ -30,10 +30,10 @@ fn a_record_is_one_object_with_the_names_of_the_log() {
              \"tenant\":\"acme\",\"client_application\":\"support-desk\",\
              \"caller\":\"key:0123456789ab\",\"trust\":\"medium\",\
              \"transport\":\"streamable_http\",\"revision\":\"2025-06-18\",\
-             \"session\":\"3f9a02c4d5e6f708\",\"call_type\":\"tool_execution\",\
-             \"method\":\"tools/call\",\"tool\":\"orders__find_order\",\"toolset\":\"orders\",\
+             \"session\":\"{session}\",\"call_type\":\"tool_execution\",\
+             \"tool\":\"orders__find_order\",\"toolset\":\"orders\",\
              \"schema_hash\":\"{hash}\",\"side_effect\":\"read\",\"decision\":\"allowed\",\
-             \"reason\":\"allowed\",\"outcome\":\"ok\",\"downstream_status\":200,\
+             \"outcome\":\"ok\",\"downstream_status\":200,\
              \"total_us\":1234,\"downstream_us\":1100,\"request_bytes\":310,\
              \"response_bytes\":5120}}\n"
         )
@@ -41,29 +41,55 @@ fn a_record_is_one_object_with_the_names_of_the_log() {
 }
 
 #[test]
+fn what_goes_without_saying_is_read_all_the_same() {
+    let denied = Record { decision: Decision::Denied, reason: "default_deny", ..record(1) };
+    let observed = Record { reason: "observed_default_deny", ..record(1) };
+    let cancelled = Record { reason: "cancelled", ..record(1) };
+    let listed = Record { call_type: CallType::ToolDiscovery, method: "tools/list", ..record(1) };
+    let searched = Record { call_type: CallType::ToolDiscovery, ..record(1) };
+    let rest =
+        Record { call_type: CallType::RestInvocation, method: "POST /tools/{tool}", ..record(1) };
+    for record in [record(1), denied, observed, cancelled, listed, searched, rest] {
+        let (line, value) = line_of(&record, 1000);
+        let entry = Entry::read(&line).unwrap();
+        assert_eq!(entry.reason.as_deref(), Some(record.reason));
+        assert_eq!(entry.method.as_deref(), Some(record.method));
+        assert_eq!(value.get("reason").is_none(), record.reason == ALLOWED);
+        let line = line.trim_ascii_end();
+        let whole: Value = serde_json::from_slice(&Entry::whole_line(line)).unwrap();
+        assert_eq!(
+            (&whole["reason"], &whole["method"]),
+            (&json!(record.reason), &json!(record.method))
+        );
+        assert_eq!(whole["tool"], value["tool"]);
+    }
+    // Events have neither.
+    let mut event = Vec::new();
+    line::write_stopped(&mut event, 1);
+    let entry = Entry::read(&event).unwrap();
+    assert!(entry.reason.is_none() && entry.method.is_none());
+    assert_eq!(Entry::whole_line(event.trim_ascii_end()), event.trim_ascii_end());
+}
+
+/// As long as a word may be; there is none like it.
+const WORD: &str = "a_word_that_is_far_longer_than_any_that_there_will_ever_be_in_this_product_because\
+                    _whoever_makes_words_up_keeps_them_to_a_few_syllab";
+
+#[test]
 fn the_longest_record_fits_in_its_room() {
     for piece in ["x", "\u{1}", "\"", "€", "\u{1F600}"] {
         let long = piece.repeat(1000);
+        let asker = Asker::new(&long, &long, &long, Some(WORD));
+        let subject = Subject::new(&long, &long, Some(&long), &[0xff; 32]);
         let record = Record {
             correlation: Some(&long),
-            tenant: &long,
-            client_application: &long,
-            caller: &long,
-            trust: Some(&long),
-            revision: Some(&long),
-            session: Some(&long),
-            tool: Some(&long),
-            toolset: Some(&long),
-            source_name: Some(&long),
-            schema_hash: Some(&[0xff; 32]),
-            side_effect: Some(&long),
+            revision: Some(WORD),
+            session: Some(&[0xff; 16]),
+            subject: Some(&subject),
+            side_effect: Some(WORD),
             decision: Decision::Allowed,
-            reason: "a_reason_that_is_far_longer_than_any_that_there_will_ever_be_in_this_product_\
-                     because_whoever_makes_reasons_up_keeps_them_to_a_few_words_joined",
-            observed: Some(
-                "a_reason_that_is_far_longer_than_any_that_there_will_ever_be_in_this_product_\
-                 because_whoever_makes_reasons_up_keeps_them_to_a_few_words_joined",
-            ),
+            reason: WORD,
+            observed: Some(WORD),
             outcome: Outcome::ToolError,
             downstream_status: Some(u16::MAX),
             total_us: u64::MAX,
@@ -75,9 +101,10 @@ fn the_longest_record_fits_in_its_room() {
             ..Record::new(
                 u64::MAX,
                 execution(1),
+                &asker,
                 Transport::StreamableHttp,
                 CallType::SchemaDiscovery,
-                &long,
+                WORD,
             )
         };
         let (mut out, value) = line_of(&record, 1000);
@@ -128,10 +155,11 @@ proptest! {
         limit in 16usize..2000,
     ) {
         let json = json.to_string();
+        let asker = Asker::new(&tenant, "support-desk", &caller, None);
         let record = Record {
-            tenant: &tenant,
-            caller: &caller,
-            tool: tool.as_deref(),
+            asker: &asker,
+            subject: None,
+            asked: tool.as_deref(),
             correlation: correlation.as_deref(),
             total_us: times.1,
             arguments: Some(Payload(&payload)),

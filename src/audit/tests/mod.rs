@@ -9,6 +9,7 @@ mod logs;
 mod tampering;
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,19 +32,19 @@ fn execution(seed: u64) -> ExecutionId {
     ExecutionIds::new(seed).next(NOW_MS + seed)
 }
 
+static ASKER: LazyLock<Asker> =
+    LazyLock::new(|| Asker::new("acme", "support-desk", "key:0123456789ab", Some("medium")));
+
+static SUBJECT: LazyLock<Subject> =
+    LazyLock::new(|| Subject::new("orders__find_order", "orders", None, &[7; 32]));
+
 /// A call of everyday size.
 fn record(number: u64) -> Record<'static> {
     Record {
         correlation: Some("order-4711"),
-        tenant: "acme",
-        client_application: "support-desk",
-        caller: "key:0123456789ab",
-        trust: Some("medium"),
         revision: Some("2025-06-18"),
-        session: Some("3f9a02c4d5e6f708"),
-        tool: Some("orders__find_order"),
-        toolset: Some("orders"),
-        schema_hash: Some(&[7; 32]),
+        session: Some(&[0x3f; 16]),
+        subject: Some(&SUBJECT),
         side_effect: Some("read"),
         downstream_status: Some(200),
         total_us: 1234,
@@ -53,6 +54,7 @@ fn record(number: u64) -> Record<'static> {
         ..Record::new(
             NOW_MS + number,
             execution(number),
+            &ASKER,
             Transport::StreamableHttp,
             CallType::ToolExecution,
             "tools/call",

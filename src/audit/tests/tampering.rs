@@ -145,7 +145,7 @@ fn a_cut_off_end_is_found_as_far_as_checkpoints_know() {
         // A header alone is "changed" where nothing is left of it.
         assert!(fault.what.contains("cut off") || left == 0, "{left}: {fault}");
     }
-    // Together with the copy of the last checkpoint: only somebody elsewhere can know.
+    // Together with the copy of the last checkpoint: how much, only somebody elsewhere can know.
     let changed = copy(origin.path());
     let path = files(changed.path()).pop().unwrap();
     let blocks: Vec<usize> =
@@ -154,10 +154,98 @@ fn a_cut_off_end_is_found_as_far_as_checkpoints_know() {
     write(&path, &before[..=kept]);
     let elsewhere = changed.path().join("elsewhere");
     fs::rename(changed.path().join("head"), &elsewhere).unwrap();
-    let found = verify(changed.path(), None, None).unwrap();
-    assert!(found.fault.is_none() && found.head_is_missing, "{found:?}");
+    let found = fault(changed.path());
+    assert_eq!(found.path, changed.path().join("head"), "{found}");
     let found = verify(changed.path(), None, Some(&elsewhere)).unwrap();
     assert!(found.fault.unwrap().what.contains("cut off"));
+}
+
+#[test]
+fn a_log_without_its_head_is_at_fault_and_stays_so() {
+    let origin = made();
+    for change in [
+        "removed",
+        "removed with the newest segment",
+        "all removed",
+        "of another log",
+        "an earlier checkpoint",
+    ] {
+        let changed = copy(origin.path());
+        let head = changed.path().join("head");
+        match change {
+            "of another log" => drop(fs::copy(made().path().join("head"), &head).unwrap()),
+            "an earlier checkpoint" => {
+                let is_checkpoint = |line: &String| line.starts_with("{\"checkpoint\"");
+                let earlier = lines(&files(changed.path())[0]).into_iter().rfind(is_checkpoint);
+                write(&head, &[earlier.unwrap()]);
+            }
+            _ => fs::remove_file(&head).unwrap(),
+        }
+        let paths = files(changed.path());
+        let removed = match change {
+            "removed with the newest segment" => &paths[paths.len() - 1..],
+            "an earlier checkpoint" => &paths[1..],
+            "all removed" => &paths[..],
+            _ => &[],
+        };
+        for path in removed {
+            fs::remove_file(path).unwrap();
+        }
+        assert_eq!(fault(changed.path()).path, head, "{change}");
+        // Going on writes a new head, and does not hide what was found.
+        for round in 0..2 {
+            let log = open(changed.path(), &settings());
+            log.writer(0).append(&record(5000)).unwrap();
+            log.stop().unwrap();
+            assert!(head.exists());
+            let what = fault(changed.path()).what;
+            assert!(what.contains("missing") || what.contains("cut off"), "{change}: {what}");
+            let events = read(changed.path(), Filter::default());
+            let told = events.iter().filter(|line| line.contains("\"event\":\"found_headless\""));
+            assert_eq!(told.count(), 1, "{change}, start {round}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_file_is_an_error_and_not_waited_for() {
+    let origin = made();
+    let names = ["signing.key", "signing.pub", "head", "removed", "segment", "lock"];
+    for name in names {
+        let changed = copy(origin.path());
+        let path = match name {
+            "segment" => files(changed.path())[1].clone(),
+            name => changed.path().join(name),
+        };
+        let _ = fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        if !["signing.key", "lock"].contains(&name) {
+            let error = verify(changed.path(), None, None).unwrap_err().to_string();
+            let says = format!("cannot read {}: it is not a regular file", path.display());
+            assert_eq!(error, says);
+        }
+        if name == "segment" {
+            let mut reader = Reader::open(changed.path(), Filter::default()).unwrap();
+            let error = loop {
+                match reader.advance() {
+                    Ok(true) => {}
+                    Ok(false) => panic!("a pipe was passed over"),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert!(error.ends_with("it is not a regular file"), "{error}");
+            let mut reader = Reader::open(changed.path(), calls()).unwrap();
+            reader.seek_last(10_000).unwrap_err();
+            let wanted = Filter { from_ms: Some(1), ..calls() };
+            let mut reader = Reader::open(changed.path(), wanted).unwrap();
+            while let Ok(true) = reader.advance() {}
+        }
+        // A start ends as well, whatever comes of it.
+        if let Ok(log) = AuditLog::open(changed.path(), &settings()) {
+            log.stop().unwrap();
+        }
+    }
 }
 
 /// Somebody who knows how the log is made, but has not its key.
