@@ -106,7 +106,10 @@ impl<'a> Checking<'a> {
                 (ToolsetKind::Rest, None) => {
                     self.report(entry, "a toolset of kind `rest` needs a `connection`");
                 }
-                (ToolsetKind::Rest, Some(connection)) if has_tenant => {
+                (ToolsetKind::Soap, None) => {
+                    self.report(entry, "a toolset of kind `soap` needs a `connection`");
+                }
+                (ToolsetKind::Rest | ToolsetKind::Soap, Some(connection)) if has_tenant => {
                     self.need(entry, Kind::Connection, &format!("{tenant}/{connection}"));
                 }
                 (ToolsetKind::Builtin, Some(_)) => {

@@ -251,6 +251,11 @@ mod tests {
             tenant: TenantId::new("acme").unwrap(),
             id: ConnectionId::new("api").unwrap(),
             base_url: base_url.to_owned(),
+            credentials: Vec::new(),
+            client_certificate: None,
+            forward_headers: BTreeMap::new(),
+            retries: None,
+            circuit_breaker: None,
             headers: headers
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), Secret::new(value)))

@@ -28,6 +28,7 @@ mod change;
 mod check;
 mod compile;
 mod connection;
+mod credential;
 mod deprecated;
 mod document;
 mod effects;
@@ -66,6 +67,10 @@ pub use builtin::{
 };
 pub use change::{EntityChange, FieldChange};
 pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
+pub use credential::{
+    ApiKeyPlace, CircuitBreaker, ClientCertificate, Credential, Retries, SecretReference,
+    SecretSource, TokenEndpointAuthentication,
+};
 pub use deprecated::{Deprecated, FormerTools, Grace};
 pub use document::{Document, InvalidEntity};
 pub use effects::EffectByArgument;
@@ -79,8 +84,8 @@ pub use list::ListEntry;
 pub use meta_tool::MetaTool;
 pub use model::{
     Annotations, Assignment, ClientApplication, Connection, Correlation, CorrelationStrategy,
-    DiscoveryMode, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing, ToolMethod,
-    Toolset, ToolsetKind,
+    DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing,
+    ToolMethod, Toolset, ToolsetKind,
 };
 pub use names::{
     ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,

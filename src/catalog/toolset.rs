@@ -31,7 +31,7 @@ impl CompiledToolset {
         mut report: impl FnMut(&'a Entry<Tool>, Vec<String>),
     ) -> Arc<Self> {
         let mut compiled: Vec<Arc<CompiledTool>> = match entity.kind {
-            ToolsetKind::Rest => Vec::with_capacity(tools.len()),
+            ToolsetKind::Rest | ToolsetKind::Soap => Vec::with_capacity(tools.len()),
             ToolsetKind::Builtin => builtins(entity, previous),
         };
         let mut unpublished = Vec::new();
