@@ -9,8 +9,8 @@ use url::{Host, Url};
 
 use super::credentials::{CompiledCredentials, not_absolute};
 use super::{
-    ClientCertificate, Connection, ConnectionId, Correlation, CorrelationStrategy, Secret, TenantId,
-    forwarding,
+    ClientCertificate, Connection, ConnectionId, Correlation, CorrelationStrategy, Secret,
+    TenantId, forwarding,
 };
 use crate::http::{is_field_name, is_framing};
 use crate::settings::Network;
@@ -459,7 +459,8 @@ mod tests {
     #[test]
     fn nothing_is_set_twice() {
         let judged = |text: &str| {
-            let lines = format!("tenant = \"acme\"\nid = \"api\"\nbase_url = \"https://h\"\n{text}");
+            let lines =
+                format!("tenant = \"acme\"\nid = \"api\"\nbase_url = \"https://h\"\n{text}");
             compile(&toml::from_str(&lines).unwrap()).map_err(|faults| faults.join(" | "))
         };
         let (basic, bearer) = (
@@ -467,7 +468,9 @@ mod tests {
             r#"{ kind = "bearer", token = "s3cr3t" }"#,
         );
         let key = |place: &str, name: &str| {
-            format!(r#"{{ kind = "api_key", place = "{place}", name = "{name}", value = "s3cr3t" }}"#)
+            format!(
+                r#"{{ kind = "api_key", place = "{place}", name = "{name}", value = "s3cr3t" }}"#
+            )
         };
         let pass = r#"{ kind = "pass_through", audience = "orders" }"#;
         let table = [

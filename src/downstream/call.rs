@@ -31,9 +31,7 @@ pub(crate) struct Call<'a> {
 }
 
 /// What a tool of kind `rest` consists of.
-pub(crate) fn rest_parts(
-    tool: &CompiledTool,
-) -> Option<(&Arc<CompiledConnection>, &ResponsePlan)> {
+pub(crate) fn rest_parts(tool: &CompiledTool) -> Option<(&Arc<CompiledConnection>, &ResponsePlan)> {
     match &tool.kind {
         ToolKind::Rest { connection, response, .. } => Some((connection, response)),
         ToolKind::Builtin(_) => None,

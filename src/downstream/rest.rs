@@ -304,7 +304,8 @@ impl RestCaller {
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
             Some(head.shape(plain, response, asked(&tool, connection, &proof)))
         };
-        let shaped = rt::timeout(call.budget.left(Instant::now()), self.dialer.workers().run(work)).await;
+        let shaped =
+            rt::timeout(call.budget.left(Instant::now()), self.dialer.workers().run(work)).await;
         match shaped {
             Ok(Ok(Some(shaped))) => shaped,
             Ok(_) => Err(CallError::Overloaded),

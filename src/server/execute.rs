@@ -353,11 +353,8 @@ fn invoke(
     trail: Trail,
 ) -> Result<Entry, Refusal> {
     let revision = asking.revision;
-    let asked = ToolRequest {
-        name: &invocation.name,
-        arguments: invocation.arguments,
-        http: asking.http,
-    };
+    let asked =
+        ToolRequest { name: &invocation.name, arguments: invocation.arguments, http: asking.http };
     let call = match invoke::begin(trail, &asked) {
         // Over HTTP a request that is over a limit has a status of its own; only the tool's own
         // limit is for the model to read.

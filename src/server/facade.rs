@@ -139,9 +139,7 @@ fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     }
     let Admission { core, request, echo, out, .. } = admission;
     let begun = match arguments(request.body()) {
-        Ok(arguments) => {
-            invoke::begin(trail, &ToolRequest { name, arguments, http: *request })
-        }
+        Ok(arguments) => invoke::begin(trail, &ToolRequest { name, arguments, http: *request }),
         Err(text) => {
             let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
             Begun::Ended(Ended::plainly(ending, trail))
