@@ -42,8 +42,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         return Err(CommandError::problems(&problems));
     }
     // Seen from here: the service may have another environment.
-    for missing in downstream::missing_secrets(&entities) {
-        output::remark(format_args!("warning: {missing}"));
+    let egress = downstream::Egress::new(&settings.downstream.blocked_networks);
+    for problem in downstream::foreseen_failures(&entities, &egress) {
+        output::remark(format_args!("warning: {problem}"));
     }
     output::line(format_args!(
         "Settings and catalog are good: {} entities, {} tools.",

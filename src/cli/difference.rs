@@ -14,7 +14,7 @@ const VALUE_CHARACTERS_MAX: usize = 200;
 pub(super) struct Told {
     pub(super) version: u64,
     pub(super) changes: Vec<Change>,
-    /// What is not where the catalog says.
+    /// What will make calls fail.
     #[serde(default)]
     pub(super) warnings: Vec<String>,
 }

@@ -156,10 +156,12 @@ impl Dialer {
         let key = files.key();
         let now = Instant::now();
         let known = self.trusts.borrow_mut().get_mut(&key).map(|trust| {
-            let is_fresh = now.duration_since(trust.looked_at) < LOOKED_AGAIN_AFTER;
+            if now.duration_since(trust.looked_at) < LOOKED_AGAIN_AFTER {
+                return (trust.tls.clone(), None);
+            }
             // Whoever comes while this one looks is given what there is.
             trust.looked_at = now;
-            (trust.tls.clone(), (!is_fresh).then(|| trust.stamps.clone()))
+            (trust.tls.clone(), Some(trust.stamps.clone()))
         });
         let (old, stamps) = match known {
             Some((tls, None)) => return Ok(tls),

@@ -148,7 +148,7 @@ const V4: Kinds<Ipv4Addr> = &[
     (Ipv4Addr::new(100, 100, 100, 200), 32, METADATA),
     (Ipv4Addr::new(168, 63, 129, 16), 32, METADATA),
     (Ipv4Addr::new(100, 64, 0, 0), 10, SHARED),
-    (Ipv4Addr::new(0, 0, 0, 0), 8, UNSPECIFIED),
+    (Ipv4Addr::UNSPECIFIED, 8, UNSPECIFIED),
     (Ipv4Addr::new(224, 0, 0, 0), 4, MULTICAST),
     (Ipv4Addr::new(192, 0, 2, 0), 24, DOCUMENTATION),
     (Ipv4Addr::new(198, 51, 100, 0), 24, DOCUMENTATION),

@@ -12,6 +12,7 @@
 //! carried   what of the client's request goes on to the API
 //! keyring   what a call proves itself with: places (where secrets are kept), tokens (whose, and
 //!           who asks for them), token_request (what is asked, and what the answer means)
+//! foreseen  calls that will fail, told before they are made
 //! dial      opening a connection; egress: whereto one may be opened
 //! error     why there was no usable answer
 //! builtin   the appliance's own tools
@@ -42,6 +43,7 @@ mod egress;
 mod error;
 mod exchange;
 mod failure;
+mod foreseen;
 mod keyring;
 mod media;
 mod places;
@@ -58,6 +60,6 @@ pub use carried::Carried;
 pub use content::ContentError;
 pub use egress::{DenialReason, Denied, Egress, Range};
 pub use error::{Awaited, Blame, CallError, CredentialProblem, Unreachable};
+pub use foreseen::foreseen_failures;
 pub use keyring::Keyring;
-pub use places::missing_secrets;
 pub use rest::{CallEnvironment, Called, RestCaller};

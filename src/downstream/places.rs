@@ -17,9 +17,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::catalog::{
-    ClientCertificate, Connection, Entities, Entity, Problem, Secret, SecretReference, SecretSource,
-};
+use crate::catalog::{ClientCertificate, Connection, Secret, SecretReference, SecretSource};
 use crate::rt::WorkerPool;
 
 /// Largest secret.
@@ -104,7 +102,7 @@ impl Places {
         if known.len() >= PLACES_MAX {
             known.clear();
         }
-        let kept = found.as_ref().map(Secret::clone).map_err(|reason| Arc::from(&**reason));
+        let kept = found.clone().map_err(Arc::from);
         known.insert(reference, Known { found: kept, stamp, looked_at: now });
         found
     }
@@ -179,20 +177,8 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What the connections of a catalog name and is not where it should be, seen from this process:
-/// nothing that keeps the catalog from being used, but calls will fail. Reads files: not for a core.
-pub fn missing_secrets(entities: &Entities) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for entry in &entities.connections {
-        let name = entry.value.name();
-        for fault in missing_of(&entry.value) {
-            problems.push(Problem::new(&entry.origin, format!("{name}: {fault}")));
-        }
-    }
-    problems
-}
-
-fn missing_of(connection: &Connection) -> Vec<String> {
+/// What a connection names and is not where it should be. Reads files: not for a core.
+pub(crate) fn missing(connection: &Connection) -> Vec<String> {
     let mut missing = Vec::new();
     for (place, credential) in connection.credentials.iter().enumerate() {
         if let Some((field, SecretSource::Elsewhere(reference))) = credential.secret()

@@ -21,7 +21,7 @@ use super::error::CredentialProblem;
 /// How long a failure is the answer to whoever asks.
 const FAILED_FOR: Duration = Duration::from_secs(5);
 /// A token goes out of use this much before its end, or a quarter of its time if that is less.
-const AHEAD_MAX: Duration = Duration::from_secs(60);
+const AHEAD_MAX: Duration = Duration::from_mins(1);
 /// A token that the API refuses is given up at most this often.
 const REFUSED_EVERY: Duration = Duration::from_secs(5);
 /// How many clients are remembered.
@@ -140,7 +140,7 @@ impl Tokens {
             Ok(Issued { token, expires_in }) => {
                 let times = expires_in.map(|left| {
                     let ahead = AHEAD_MAX.min(left / 4);
-                    (asked_at + (left - ahead), asked_at + left)
+                    (asked_at + left.saturating_sub(ahead), asked_at + left)
                 });
                 client.held = Some(Held { token: token.clone(), times });
                 client.failed = None;
@@ -203,6 +203,7 @@ mod tests {
 
     const KEY: [u8; 32] = [7; 32];
 
+    #[expect(clippy::unnecessary_wraps, reason = "what a ticket is finished with")]
     fn issued(token: &str, seconds: Option<u64>) -> Result<Issued, NoToken> {
         Ok(Issued { token: Secret::new(token), expires_in: seconds.map(Duration::from_secs) })
     }
@@ -269,7 +270,7 @@ mod tests {
         let tokens = Tokens::default();
         let now = Instant::now();
         ask(&tokens, now).0.finish(issued("one", None));
-        let day = now + Duration::from_secs(86_400);
+        let day = now + Duration::from_hours(24);
         assert_eq!(token(&tokens, day).as_deref(), Some("one"));
         assert!(tokens.refused(&KEY, &Secret::new("older"), day), "there is another one already");
         assert_eq!(token(&tokens, day).as_deref(), Some("one"));

@@ -23,9 +23,10 @@ use super::{
 };
 use crate::{
     catalog::{
-        Action, ChangeHeader, ChangeRecord, Entities, EntityChange, FormerTools, Grace, Snapshot,
+        Action, ChangeHeader, ChangeRecord, Entities, EntityChange, FormerTools, Grace, Problem,
+        Snapshot,
     },
-    downstream,
+    downstream::{self, Egress},
     identity::{KeyId, KeyRecord, KeyTable},
     settings::Settings,
     store::{Batch, Row, Seal, Store, StoreError, Tree},
@@ -65,6 +66,8 @@ pub(crate) struct Publication {
     store: Store,
     /// Over what the store has of secrets.
     seal: Seal,
+    /// Whereto calls may go.
+    egress: Egress,
     current: ArcSwap<Published>,
     version: AtomicU64,
     /// The entities behind the current snapshot. Whoever reads them never waits for a change.
@@ -142,10 +145,12 @@ impl Publication {
         }
         let published =
             Published { version: 1, snapshot: Arc::new(snapshot), keys: Arc::new(keys) };
-        warn_of_missing(&entities);
+        let egress = Egress::new(&settings.downstream.blocked_networks);
+        warn(&downstream::foreseen_failures(&entities, &egress));
         Ok(Self {
             store: store.clone(),
             seal,
+            egress,
             version: AtomicU64::new(published.version),
             current: ArcSwap::from_pointee(published),
             entities: ArcSwap::from_pointee(entities),
@@ -246,7 +251,7 @@ impl Publication {
         newer.unmask_secrets(&entities).map_err(ChangeError::Problems)?;
         let changes = entities.changes(&newer);
         if changes.is_empty() {
-            return Ok(Applied::new(changes, before, false, entities));
+            return Ok(self.applied(changes, before, false, entities));
         }
         let version = before + 1;
         let grace = Grace { now_ms: time::now_ms(), callable_ms: self.tool_grace_ms };
@@ -254,7 +259,7 @@ impl Publication {
             .map_err(ChangeError::Problems)?;
         let newer = Arc::new(newer);
         if intent.dry_run {
-            return Ok(Applied::new(changes, before, false, newer));
+            return Ok(self.applied(changes, before, false, newer));
         }
         let record = record(intent, version, restored, changes);
         let mut batch = Batch::new();
@@ -271,7 +276,22 @@ impl Publication {
             snapshot: Arc::new(snapshot),
             keys: current.keys.clone(),
         });
-        Ok(Applied::new(record.entities, version, true, newer))
+        Ok(self.applied(record.entities, version, true, newer))
+    }
+
+    fn applied(
+        &self,
+        changes: Vec<EntityChange>,
+        version: u64,
+        is_made: bool,
+        entities: Arc<Entities>,
+    ) -> Applied {
+        let foreseen = downstream::foreseen_failures(&entities, &self.egress);
+        if is_made {
+            warn(&foreseen);
+        }
+        let warnings = foreseen.iter().map(ToString::to_string).collect();
+        Applied { changes, version, is_made, entities, warnings }
     }
 
     /// Up to `limit` changes before the version `before`, or the newest, the newest first; and the
@@ -360,33 +380,14 @@ pub(crate) struct Applied {
     pub(crate) is_made: bool,
     /// What the catalog consists of after it.
     pub(crate) entities: Arc<Entities>,
-    /// Secrets that are not where the catalog says: calls that need them fail.
+    /// What will make calls fail.
     pub(crate) warnings: Vec<String>,
 }
 
-impl Applied {
-    fn new(
-        changes: Vec<EntityChange>,
-        version: u64,
-        is_made: bool,
-        entities: Arc<Entities>,
-    ) -> Self {
-        let warnings = if is_made {
-            warn_of_missing(&entities)
-        } else {
-            downstream::missing_secrets(&entities).iter().map(ToString::to_string).collect()
-        };
-        Self { changes, version, is_made, entities, warnings }
-    }
-}
-
-/// Says in the log what is missing, and tells it.
-fn warn_of_missing(entities: &Entities) -> Vec<String> {
-    let missing = downstream::missing_secrets(entities);
-    for problem in &missing {
+fn warn(foreseen: &[Problem]) {
+    for problem in foreseen {
         tracing::warn!("calls will fail: {problem}");
     }
-    missing.iter().map(ToString::to_string).collect()
 }
 
 fn record(

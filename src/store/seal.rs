@@ -215,8 +215,13 @@ impl Key {
 /// There whole or not at all, for this user alone, and never over a key that is there.
 fn write(path: &Path, bytes: &[u8; KEY_BYTES]) -> io::Result<()> {
     let unfinished = path.with_extension("key.new");
+    // Of a start that was interrupted; it may be a second name of a key that was in use.
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&unfinished)?;
     file.write_all(format!("{}\n", STANDARD.encode(bytes)).as_bytes())?;
     file.sync_all()?;
     // Unlike a rename, a link replaces nothing.
