@@ -7,9 +7,10 @@
 //! server                                        cores, accept, connection loop, pipeline, routes
 //! downstream                                    calling outside: rest, builtin, pools
 //! mcp sessions streams identity governance      protocols and rules            (sans-IO)
+//! import                                        API descriptions become entities (sans-IO)
 //! catalog mapping                               entities, snapshot, views; schemas, translation
 //! store audit telemetry settings                sled; audit log; metrics and logs; ringway.toml
-//! rt http json rpc                              monoio, sockets, TLS; framing, raw JSON, JSON-RPC
+//! rt http json rpc xml                          monoio, sockets, TLS; framing, raw JSON, JSON-RPC, XML
 //! ```
 
 pub mod audit;
@@ -19,6 +20,7 @@ pub mod downstream;
 pub mod governance;
 pub mod http;
 pub mod identity;
+pub mod import;
 pub mod json;
 pub mod mapping;
 pub mod mcp;
@@ -32,3 +34,4 @@ pub mod settings;
 pub mod store;
 pub mod streams;
 pub mod telemetry;
+pub mod xml;

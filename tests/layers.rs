@@ -10,10 +10,10 @@ use std::process::Command;
 
 /// The floors of the house, lowest first. A room imports from lower floors only.
 const FLOORS: &[&[&str]] = &[
-    &["rt", "http", "json", "rpc"],
+    &["rt", "http", "json", "rpc", "xml"],
     &["store", "audit", "telemetry", "settings"],
     &["catalog", "mapping"],
-    &["mcp", "sessions", "streams", "identity", "governance"],
+    &["mcp", "sessions", "streams", "identity", "governance", "import"],
     &["downstream"],
     &["server"],
     &["cli"],
@@ -39,6 +39,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("sled", &["store"]),
     ("sonic_rs", &["json"]),
     ("rustls", &["rt", "identity"]),
+    ("roxmltree", &["xml"]),
 ];
 
 /// Rooms without sockets, files, clocks, randomness and threads.
@@ -46,6 +47,7 @@ const SANS_IO: &[&str] = &[
     "http",
     "json",
     "rpc",
+    "xml",
     "catalog",
     "mapping",
     "mcp",
@@ -53,6 +55,7 @@ const SANS_IO: &[&str] = &[
     "streams",
     "identity",
     "governance",
+    "import",
 ];
 
 /// Reads the operator's catalog files, at start and from the command line, never on a core.

@@ -106,7 +106,10 @@ impl<'a> Checking<'a> {
                 (ToolsetKind::Rest, None) => {
                     self.report(entry, "a toolset of kind `rest` needs a `connection`");
                 }
-                (ToolsetKind::Rest, Some(connection)) if has_tenant => {
+                (ToolsetKind::Soap, None) => {
+                    self.report(entry, "a toolset of kind `soap` needs a `connection`");
+                }
+                (ToolsetKind::Rest | ToolsetKind::Soap, Some(connection)) if has_tenant => {
                     self.need(entry, Kind::Connection, &format!("{tenant}/{connection}"));
                 }
                 (ToolsetKind::Builtin, Some(_)) => {
@@ -128,6 +131,8 @@ impl<'a> Checking<'a> {
             let kind = self.index.toolsets.get(&key).map(|toolset| toolset.kind);
             if kind == Some(ToolsetKind::Builtin) {
                 self.report(entry, "its toolset is of kind `builtin`, whose tools are given");
+            } else if let Some(connection) = &entry.value.connection {
+                self.need(entry, Kind::Connection, &format!("{tenant}/{connection}"));
             }
         }
     }

@@ -29,6 +29,9 @@ mod change;
 mod check;
 mod compile;
 mod connection;
+mod constants;
+mod credential;
+mod credentials;
 mod deprecated;
 mod document;
 mod effects;
@@ -40,6 +43,7 @@ pub mod files;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod formats;
+mod forwarding;
 mod fragment;
 mod history;
 mod limits;
@@ -51,6 +55,7 @@ mod permission;
 mod policy;
 mod problem;
 mod prompts;
+mod proof;
 mod remarks;
 mod rows;
 mod schema_hash;
@@ -68,6 +73,12 @@ pub use builtin::{
 };
 pub use change::{EntityChange, FieldChange};
 pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
+pub use constants::is_credential;
+pub use credential::{
+    ApiKeyPlace, CircuitBreaker, ClientCertificate, Credential, Retries, SecretReference,
+    SecretSource, TokenEndpointAuthentication,
+};
+pub use credentials::{CompiledCredentials, Endpoint, OauthClient};
 pub use deprecated::{Deprecated, FormerTools, Grace};
 pub use document::{Document, InvalidEntity};
 pub use effects::EffectByArgument;
@@ -81,8 +92,8 @@ pub use list::ListEntry;
 pub use meta_tool::MetaTool;
 pub use model::{
     Annotations, Assignment, ClientApplication, Connection, Correlation, CorrelationStrategy,
-    DiscoveryMode, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing, ToolMethod,
-    Toolset, ToolsetKind,
+    DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing,
+    ToolMethod, Toolset, ToolsetKind,
 };
 pub use names::{
     ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,
@@ -95,8 +106,9 @@ pub use policy::{
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::{EffectivePrompt, PROMPT_MIME_TYPE};
+pub use proof::{Proof, ResolvedCredential};
 pub use rows::{Row, RowError};
-pub use secrets::{MASK, is_credential};
+pub use secrets::MASK;
 pub use shown::ViewTool;
 pub use snapshot::Snapshot;
 pub use tool::{CompiledTool, NEXT_ARGUMENT, ToolKind};

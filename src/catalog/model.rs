@@ -11,10 +11,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    ClientApplicationId, ConnectionId, Limits, OperationName, Policy, Rate, SideEffect, TenantId,
-    ToolPattern, ToolsetId,
+    CircuitBreaker, ClientApplicationId, ClientCertificate, ConnectionId, Credential, Limits,
+    OperationName, Policy, Rate, Retries, SideEffect, TenantId, ToolPattern, ToolsetId,
 };
-use crate::mapping::{Dialect, FieldRule, ResultBudget};
+use crate::mapping::{BodyFormat, Dialect, FieldRule, ResultBudget, SoapOperation, XmlTypes};
+use crate::settings::Network;
 
 /// Somebody whose client applications, toolsets and sessions are apart from everybody else's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,9 @@ pub struct Tenant {
     /// What all its client applications together may use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: Limits,
+    /// Networks its calls may reach although they are this host, private or link-local.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub egress_allowances: Vec<Network>,
 }
 
 /// How a client application is shown its tools.
@@ -106,13 +110,33 @@ pub struct Connection {
     pub id: ConnectionId,
     /// Scheme, host, port and the path all tools' paths are appended to.
     pub base_url: String,
-    /// Sent with every request; this is where an API's credential goes.
+    /// Sent with every request. Their values are kept like secrets.
     #[serde(
         default,
         deserialize_with = "super::secrets::headers",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub headers: BTreeMap<String, Secret>,
+    /// What it proves itself with.
+    #[serde(
+        default,
+        deserialize_with = "super::secrets::credentials",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub credentials: Vec<Credential>,
+    /// The certificate shown to the API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificate>,
+    /// Headers of the client's request that go on to the API, by their names there; the values are
+    /// their names at the API.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub forward_headers: BTreeMap<String, String>,
+    /// How calls that may be repeated are tried again; once where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<Retries>,
+    /// When it is given a rest; never where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circuit_breaker: Option<CircuitBreaker>,
     /// Longest time until the connection stands; the setting where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_timeout_ms: Option<u64>,
@@ -167,6 +191,8 @@ pub enum CorrelationStrategy {
 pub enum ToolsetKind {
     /// Each tool is a request to an HTTP API.
     Rest,
+    /// Each tool is an operation of a SOAP service.
+    Soap,
     /// The appliance's own tools.
     Builtin,
 }
@@ -196,7 +222,7 @@ pub struct Toolset {
     pub id: ToolsetId,
     /// Where its tools come from.
     pub kind: ToolsetKind,
-    /// The API behind it; `rest` needs one, `builtin` has none.
+    /// The API behind it; `rest` and `soap` need one, `builtin` has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<ConnectionId>,
     /// For people.
@@ -211,6 +237,9 @@ pub struct Toolset {
     /// How much of its tools' schemas a list shows.
     #[serde(default, skip_serializing_if = "is_default")]
     pub discovery_mode: DiscoveryMode,
+    /// The types of a SOAP service's messages.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub xml_types: XmlTypes,
 }
 
 /// The method of a tool's request.
@@ -278,6 +307,27 @@ pub struct Tool {
     pub method: ToolMethod,
     /// The request's path below the connection's, with `{placeholders}`.
     pub path: String,
+    /// The API behind it, where it is another than that of its toolset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<ConnectionId>,
+    /// How the body fields are written.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub body_format: BodyFormat,
+    /// The content type of the body; what `body_format` says where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_content_type: Option<String>,
+    /// The operation of a SOAP service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soap: Option<SoapOperation>,
+    /// How the result of a call is come by that the API only accepts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polling: Option<Polling>,
+    /// The header that carries a key of the call's own, so that trying again does nothing twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key_header: Option<String>,
+    /// What the import that made it remembers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
     /// What arguments there are and where each goes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldRule>,
@@ -328,6 +378,38 @@ pub struct Tool {
     /// Whether it is published.
     #[serde(default = "enabled")]
     pub enabled: bool,
+}
+
+/// How the result of a call is come by that the API answers with 202 and a `Location`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Polling {
+    /// Between two looks, where the API does not say it with `Retry-After`.
+    pub interval_ms: u64,
+    /// The field of a look's answer that tells how the work is; where absent, its status does: 202
+    /// while it runs, and what comes then is the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_field: Option<String>,
+    /// What the field holds when the work is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<String>,
+    /// What the field holds when the work has failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+    /// The field with the URL of the result; where absent, the last look's answer is the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_url_field: Option<String>,
+}
+
+/// What an import remembers of a tool, so that the next one knows what the operator changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Imported {
+    /// The operation, as the description of the API tells it from others: `GET /pets/{id}`.
+    pub operation: String,
+    /// A digest of each part as the import made it, by the part's path: `description`,
+    /// `fields/query/limit/required`.
+    pub digests: BTreeMap<String, String>,
 }
 
 /// An argument that decides what a call does.

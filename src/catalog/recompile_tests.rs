@@ -226,3 +226,77 @@ fn five_thousand_tools_for_fifty_client_applications() {
     drop(changed);
     println!("dropped: {:?}", start.elapsed());
 }
+
+/// A toolset behind `one`, whose tool `far` is behind `two`.
+const BEHIND: &str = "[[tenant]]\nid = 'acme'\n[[client_application]]\ntenant = 'acme'\nid = 'c0'\n\
+    [[connection]]\ntenant = 'acme'\nid = 'one'\nbase_url = 'http://one'\n\
+    [[connection]]\ntenant = 'acme'\nid = 'two'\nbase_url = 'http://two'\n\
+    [[toolset]]\ntenant = 'acme'\nid = 's'\nkind = 'rest'\nconnection = 'one'\n\
+    [[tool]]\ntenant = 'acme'\ntoolset = 's'\nname = 'near'\ndescription = 'd'\nmethod = 'GET'\n\
+    path = '/'\n\
+    [[tool]]\ntenant = 'acme'\ntoolset = 's'\nname = 'far'\ndescription = 'd'\nmethod = 'GET'\n\
+    path = '/'\nconnection = 'two'\n\
+    [[tool]]\ntenant = 'acme'\ntoolset = 's'\nname = 'hidden'\ndescription = 'd'\nmethod = 'GET'\n\
+    path = '/'\nconnection = 'two'\nenabled = false\n\
+    fields = [{ source_field_name = 'X-K', location = 'header' }]\n\
+    [[assignment]]\ntenant = 'acme'\nclient_application = 'c0'\ntoolset = 's'\n";
+
+fn host(snapshot: &Snapshot, tool: &str) -> (String, Arc<crate::catalog::CompiledTool>) {
+    let tool = Arc::clone(&snapshot.view("acme", "c0").unwrap().tool(tool).unwrap().tool);
+    let crate::catalog::ToolKind::Rest { connection, .. } = &tool.kind else { panic!() };
+    (connection.host.to_string(), Arc::clone(&tool))
+}
+
+#[test]
+fn a_tool_follows_its_own_connection() {
+    let before = entities(BEHIND);
+    let old = Snapshot::compile(&before, 1).unwrap();
+    let ((one, near), (two, far)) = (host(&old, "near"), host(&old, "far"));
+    assert_eq!((one.as_str(), two.as_str()), ("one", "two"));
+
+    // Another host of `two` is nothing to the tool behind `one`.
+    let moved = changed(&before, &BEHIND.replace("http://two", "http://three"));
+    let new = recompiled(&old, &moved);
+    assert_eq!(host(&new, "far").0, "three");
+    assert!(Arc::ptr_eq(&host(&new, "near").1, &near));
+    assert!(new.changes(&old).is_empty(), "nobody sees a difference");
+
+    // And another host of `one` nothing to the tool behind `two`.
+    let new = recompiled(&old, &changed(&before, &BEHIND.replace("http://one", "http://four")));
+    assert_eq!(host(&new, "near").0, "four");
+    assert!(Arc::ptr_eq(&host(&new, "far").1, &far));
+
+    // Back to that of its toolset.
+    let text = BEHIND.replacen("path = '/'\nconnection = 'two'\n", "path = '/'\n", 1);
+    assert_eq!(host(&recompiled(&old, &changed(&before, &text)), "far").0, "one");
+
+    let text = BEHIND.replacen("path = '/'\nconnection = 'two'", "path = '/'\nconnection = 'x'", 1);
+    let problems = Snapshot::compile(&entities(&text), 1).unwrap_err();
+    assert!(problems[0].to_string().contains("tool acme/s/far: there is no connection acme/x"));
+
+    // A tool that is not published is judged with its connection too.
+    let keyed = "base_url = 'http://two'\ncredentials = [{ kind = 'api_key', place = 'header', \
+                 name = 'x-k', value = 'k' }]";
+    let text = BEHIND.replace("base_url = 'http://two'", keyed);
+    let problems = Snapshot::recompile(&old, &changed(&before, &text), 2, GRACE).unwrap_err();
+    assert!(problems[0].to_string().contains("connection `two` sets this header"), "{problems:?}");
+}
+
+#[test]
+fn allowances_reach_the_connections_of_their_tenant() {
+    let before = entities(BEHIND);
+    let old = Snapshot::compile(&before, 1).unwrap();
+    let text = BEHIND.replace(
+        "id = 'acme'\n[[client",
+        "id = 'acme'\negress_allowances = ['10.0.0.0/8']\n[[client",
+    );
+    let new = recompiled(&old, &changed(&before, &text));
+    let allowances = |snapshot: &Snapshot| {
+        let (_, tool) = host(snapshot, "near");
+        let crate::catalog::ToolKind::Rest { connection, .. } = &tool.kind else { panic!() };
+        connection.egress_allowances.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(allowances(&old), [""; 0]);
+    assert_eq!(allowances(&new), ["10.0.0.0/8"]);
+    assert!(new.changes(&old).is_empty());
+}

@@ -1,68 +1,29 @@
-//! Secrets of connections and tools: what stands in their place, and how it is taken back.
+//! Secrets of connections: what stands in their place, and how it is taken back.
 //!
-//! The one place that knows where secrets are in an entity's JSON. The headers of a connection are
-//! secrets, and so is what a tool always sends in a header, a cookie or the query under a name that
-//! is one of a credential.
+//! The one place that knows where secrets are in an entity's JSON.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{self, MapAccess, Visitor};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::{Connection, Entities, Entity, EntityName, Entry, Kind, Origin, Problem, Secret, Tool};
-use crate::mapping::{FieldRule, Location};
+use super::constants::{self, RULES_FIELD};
+use super::names::shortened;
+use super::{
+    Connection, Credential, Entities, Entity, EntityName, Kind, Origin, Problem, Secret,
+    SecretSource,
+};
 
 /// Stands for a secret in whatever is shown. Written back, it means the secret that is there.
 pub const MASK: &str = "***";
 
-/// The field of a connection whose values are secrets.
-const SECRET_FIELD: &str = "headers";
-/// The field of a tool whose rules may have a secret, and where they have it.
-const RULES_FIELD: &str = "fields";
-const CONSTANT: &str = "constant";
-
-/// Whether something of this name is a credential, which must not be shown.
-pub fn is_credential(name: &str) -> bool {
-    const PARTS: [&[u8]; 7] =
-        [b"auth", b"cookie", b"key", b"token", b"secret", b"pass", b"credential"];
-    let name = name.as_bytes();
-    let holds = |part: &[u8]| name.windows(part.len()).any(|w| w.eq_ignore_ascii_case(part));
-    PARTS.iter().any(|part| holds(part))
-}
-
-/// Whether what is always sent to such a place under this name is a secret.
-fn is_secret_place(location: Location, name: &str) -> bool {
-    match location {
-        Location::Header | Location::Cookie | Location::Query => is_credential(name),
-        Location::Path | Location::Body => false,
-    }
-}
-
-/// The secret that a rule always sends.
-fn secret_of(rule: &FieldRule) -> Option<&Value> {
-    let constant = rule.constant.as_ref()?;
-    is_secret_place(rule.location, &rule.source_field_name).then_some(constant)
-}
-
-/// The secrets that a tool always sends, each with its name.
-pub(super) fn constants(tool: &Tool) -> Box<[(Box<str>, Secret)]> {
-    let mut found = Vec::new();
-    for rule in &tool.fields {
-        let values = match secret_of(rule) {
-            Some(Value::Array(items)) => items.as_slice(),
-            Some(value) => std::slice::from_ref(value),
-            None => continue,
-        };
-        for value in values {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            found.push((rule.source_field_name.as_str().into(), Secret::new(&text)));
-        }
-    }
-    found.into()
-}
+/// The field of a connection whose values are all secrets.
+const HEADERS: &str = "headers";
+/// The field with secrets among its values.
+const CREDENTIALS: &str = "credentials";
 
 /// Reads the headers of a connection. The usual message of a wrong type quotes the value, which may
 /// be the secret itself, written one level too high.
@@ -107,58 +68,132 @@ pub(super) fn headers<'de, D: Deserializer<'de>>(
     deserializer.deserialize_any(Headers)
 }
 
+/// Reads the credentials of a connection. As with the headers, no message quotes a value: it may be
+/// a secret in the wrong place.
+pub(super) fn credentials<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Credential>, D::Error> {
+    struct Credentials;
+
+    fn refuse<E: de::Error>() -> E {
+        E::custom("expected a list of credentials: [{ kind = \"bearer\", token = ... }]")
+    }
+
+    impl<'de> Visitor<'de> for Credentials {
+        type Value = Vec<Credential>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a list of credentials")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut credentials = Vec::new();
+            while let Some(Read(credential)) = list.next_element()? {
+                credentials.push(credential);
+            }
+            Ok(credentials)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
+            Err(refuse())
+        }
+
+        fn visit_str<E: de::Error>(self, _: &str) -> Result<Self::Value, E> {
+            Err(refuse())
+        }
+
+        fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
+            Err(refuse())
+        }
+
+        fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+            Err(refuse())
+        }
+
+        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+            Err(refuse())
+        }
+    }
+
+    deserializer.deserialize_any(Credentials)
+}
+
+/// One credential, read in two steps: the first takes anything, the second tells what is wrong to
+/// us alone.
+struct Read(Credential);
+
+impl<'de> Deserialize<'de> for Read {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let Value::Object(fields) = &value else {
+            return Err(de::Error::custom("expected a table with the `kind` of a credential"));
+        };
+        // Which field has a wrong type is told by serde in no way that leaves out the value.
+        let is_wrong = |name: &str, value: &Value| match name {
+            "password" | "token" | "value" | "client_secret" => false,
+            "scopes" => !value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
+            "parameters" => {
+                !value.as_object().is_some_and(|all| all.values().all(Value::is_string))
+            }
+            "digest" => !value.is_boolean(),
+            _ => !value.is_string(),
+        };
+        if let Some((name, _)) = fields.iter().find(|(name, value)| is_wrong(name, value)) {
+            let message = format!("`{}` has a value of the wrong type", shortened(name));
+            return Err(de::Error::custom(message));
+        }
+        match Credential::deserialize(value) {
+            Ok(credential) => Ok(Self(credential)),
+            Err(error) => Err(de::Error::custom(unquoted(&error.to_string()))),
+        }
+    }
+}
+
+/// What serde says, without what it found where that is a value.
+fn unquoted(message: &str) -> String {
+    let quotes_a_value = ["invalid type", "invalid value", "unknown variant"];
+    if !quotes_a_value.iter().any(|beginning| message.starts_with(beginning)) {
+        return message.to_owned();
+    }
+    // A value may hold these words too: what follows the last of them is serde's own.
+    match message.rfind(", expected ") {
+        Some(at) => message[at + 2..].to_owned(),
+        None => "the value is not one that is expected here".to_owned(),
+    }
+}
+
 /// Puts the mask in place of every secret of an entity's JSON.
 pub(super) fn mask(kind: Kind, entity: &mut Value) {
     match kind {
-        Kind::Connection => entity.get_mut(SECRET_FIELD).into_iter().for_each(mask_all),
-        Kind::Tool => entity.get_mut(RULES_FIELD).into_iter().for_each(mask_rules),
+        Kind::Connection => {
+            entity.get_mut(HEADERS).into_iter().for_each(mask_all);
+            entity.get_mut(CREDENTIALS).into_iter().for_each(mask_credentials);
+        }
+        Kind::Tool => entity.get_mut(RULES_FIELD).into_iter().for_each(constants::mask_rules),
         _ => {}
     }
 }
 
 /// As [`mask`], for the value at a path within an entity.
 pub(super) fn mask_at(kind: Kind, entity: &Value, path: &[String], value: &mut Value) {
-    let Some((field, below)) = path.split_first() else { return };
-    match (kind, field.as_str()) {
-        (Kind::Connection, SECRET_FIELD) => mask_all(value),
-        (Kind::Tool, RULES_FIELD) => match below {
-            [] => mask_rules(value),
-            [_] => mask_rule(value),
-            [place, part, ..] if part.strip_prefix('.') == Some(CONSTANT) => {
-                let place = place.trim_matches(['[', ']']).parse::<usize>().ok();
-                let rule = place.and_then(|place| entity.get(RULES_FIELD)?.get(place));
-                if rule.is_none_or(is_secret_rule) {
-                    mask_one(value);
-                }
-            }
-            _ => {}
-        },
+    match (kind, path) {
+        (Kind::Connection, path) => mask_connection_at(path, value),
+        (Kind::Tool, [first, below @ ..]) if first == RULES_FIELD => {
+            constants::mask_at(entity, below, value);
+        }
         _ => {}
     }
 }
 
-fn mask_rules(rules: &mut Value) {
-    rules.as_array_mut().into_iter().flatten().for_each(mask_rule);
-}
-
-fn mask_rule(rule: &mut Value) {
-    if is_secret_rule(rule)
-        && let Some(constant) = rule.get_mut(CONSTANT)
-    {
-        mask_one(constant);
-    }
-}
-
-/// As [`secret_of`] of a rule's JSON, which may be one of another release: then it is one.
-fn is_secret_rule(rule: &Value) -> bool {
-    let location = match rule.get("location") {
-        None => Ok(Location::default()),
-        Some(location) => Location::deserialize(location),
-    };
-    let name = rule.get("source_field_name").and_then(Value::as_str);
-    match (location, name) {
-        (Ok(location), Some(name)) => is_secret_place(location, name),
-        _ => true,
+fn mask_connection_at(path: &[String], value: &mut Value) {
+    match path {
+        [first, ..] if first == HEADERS => mask_all(value),
+        [first] if first == CREDENTIALS => mask_credentials(value),
+        [first, _] if first == CREDENTIALS => mask_credential(value),
+        [first, _, field] if first == CREDENTIALS && is_secret_field(&field[1..]) => {
+            mask_source(value);
+        }
+        _ => {}
     }
 }
 
@@ -173,24 +208,56 @@ fn mask_one(value: &mut Value) {
     *value = Value::from(MASK);
 }
 
+fn mask_credentials(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(mask_credential),
+        other => mask_one(other),
+    }
+}
+
+fn mask_credential(value: &mut Value) {
+    let Value::Object(fields) = value else { return mask_one(value) };
+    let secrets = fields.iter_mut().filter(|(name, _)| is_secret_field(name));
+    secrets.for_each(|(_, value)| mask_source(value));
+}
+
+fn is_secret_field(name: &str) -> bool {
+    matches!(name, "password" | "token" | "value" | "client_secret")
+}
+
+/// The place where a secret is kept is none.
+fn mask_source(value: &mut Value) {
+    if !value.is_object() {
+        mask_one(value);
+    }
+}
+
+/// The secrets that a connection holds itself.
+fn texts(connection: &mut Connection) -> impl Iterator<Item = &mut Secret> {
+    let headers = connection.headers.values_mut();
+    headers.chain(connection.credentials.iter_mut().filter_map(text_of))
+}
+
+fn text_of(credential: &mut Credential) -> Option<&mut Secret> {
+    match credential.secret_mut()? {
+        (_, SecretSource::Text(secret)) => Some(secret),
+        (_, SecretSource::Elsewhere(_)) => None,
+    }
+}
+
+fn is_mask(secret: &Secret) -> bool {
+    secret.expose() == MASK
+}
+
 impl Entities {
     /// Puts the mask in place of every secret.
     pub fn mask_secrets(&mut self) {
         for entry in &mut self.connections {
-            for secret in Arc::make_mut(&mut entry.value).headers.values_mut() {
+            for secret in texts(Arc::make_mut(&mut entry.value)) {
                 *secret = Secret::new(MASK);
             }
         }
-        for entry in &mut self.tools {
-            if !entry.value.fields.iter().any(|rule| secret_of(rule).is_some()) {
-                continue;
-            }
-            for rule in &mut Arc::make_mut(&mut entry.value).fields {
-                if secret_of(rule).is_some() {
-                    rule.constant = Some(MASK.into());
-                }
-            }
-        }
+        self.mask_constants();
     }
 
     /// Puts the secrets of `stored` where a mask was written.
@@ -198,73 +265,74 @@ impl Entities {
     /// # Errors
     /// Every mask that stands for nothing.
     pub fn unmask_secrets(&mut self, stored: &Self) -> Result<(), Vec<Problem>> {
+        let mut known: Option<HashMap<String, &Connection>> = None;
         let mut problems = Vec::new();
-        self.unmask_headers(stored, &mut problems);
+        for entry in self.connections.iter_mut().filter(|entry| has_mask(&entry.value)) {
+            let known = known.get_or_insert_with(|| {
+                stored.connections.iter().map(|c| (c.value.key(), &*c.value)).collect()
+            });
+            let before = known.get(&entry.value.key()).copied();
+            let name = entry.value.name();
+            for place in unmask(Arc::make_mut(&mut entry.value), before) {
+                problems.push(stands_for_nothing(&entry.origin, &name, &place));
+            }
+        }
         self.unmask_constants(stored, &mut problems);
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
-
-    fn unmask_headers(&mut self, stored: &Self, problems: &mut Vec<Problem>) {
-        let is_mask = |secret: &Secret| secret.expose() == MASK;
-        let is_masked = |entry: &&mut Entry<Connection>| entry.value.headers.values().any(is_mask);
-        let mut known = None;
-        for entry in self.connections.iter_mut().filter(is_masked) {
-            let known = known.get_or_insert_with(|| by_key(&stored.connections));
-            let before = known.get(&entry.value.key());
-            let name = entry.value.name();
-            for (header, secret) in &mut Arc::make_mut(&mut entry.value).headers {
-                if !is_mask(secret) {
-                    continue;
-                }
-                if let Some(before) = before.and_then(|before| before.headers.get(header)) {
-                    *secret = before.clone();
-                } else {
-                    let place = format!("headers.{header}");
-                    problems.push(stands_for_nothing(&entry.origin, &name, &place));
-                }
-            }
-        }
-    }
-
-    /// A rule is known again by where it sends what.
-    fn unmask_constants(&mut self, stored: &Self, problems: &mut Vec<Problem>) {
-        let is_mask = |rule: &FieldRule| secret_of(rule).is_some_and(|secret| secret == MASK);
-        let is_masked = |entry: &&mut Entry<Tool>| entry.value.fields.iter().any(is_mask);
-        let mut known = None;
-        for entry in self.tools.iter_mut().filter(is_masked) {
-            let known = known.get_or_insert_with(|| by_key(&stored.tools));
-            let before = known.get(&entry.value.key());
-            let name = entry.value.name();
-            for rule in &mut Arc::make_mut(&mut entry.value).fields {
-                if !is_mask(rule) {
-                    continue;
-                }
-                let is_same = |other: &&FieldRule| {
-                    other.location == rule.location
-                        && other.source_field_name == rule.source_field_name
-                };
-                let before = before.and_then(|before| before.fields.iter().find(is_same));
-                if let Some(before) = before.and_then(secret_of) {
-                    rule.constant = Some(before.clone());
-                } else {
-                    let place = format!("the constant of `{}`", rule.source_field_name);
-                    problems.push(stands_for_nothing(&entry.origin, &name, &place));
-                }
-            }
-        }
-    }
 }
 
-fn by_key<T: Entity>(entries: &[Entry<T>]) -> HashMap<String, &T> {
-    entries.iter().map(|entry| (entry.value.key(), &*entry.value)).collect()
-}
-
-fn stands_for_nothing(origin: &Origin, name: &EntityName, place: &str) -> Problem {
+pub(super) fn stands_for_nothing(origin: &Origin, name: &EntityName, place: &str) -> Problem {
     let message = format!(
         "{name}: {place} is `{MASK}`, which stands for the value that is kept, but none is: write \
          the value"
     );
     Problem::new(origin, message)
+}
+
+fn has_mask(connection: &Connection) -> bool {
+    let text = |credential: &Credential| match credential.secret() {
+        Some((_, SecretSource::Text(secret))) => is_mask(secret),
+        _ => false,
+    };
+    connection.headers.values().any(is_mask) || connection.credentials.iter().any(text)
+}
+
+/// Takes the secrets of `before`; where there were none, the place of the mask.
+fn unmask(connection: &mut Connection, before: Option<&Connection>) -> Vec<String> {
+    let mut missing = Vec::new();
+    for (header, secret) in connection.headers.iter_mut().filter(|(_, secret)| is_mask(secret)) {
+        match before.and_then(|before| before.headers.get(header)) {
+            Some(before) => *secret = before.clone(),
+            None => missing.push(format!("headers.{header}")),
+        }
+    }
+    for (place, credential) in connection.credentials.iter_mut().enumerate() {
+        let masked = credential.clone();
+        let Some((field, SecretSource::Text(secret))) = credential.secret_mut() else { continue };
+        if !is_mask(secret) {
+            continue;
+        }
+        match before.and_then(|before| meant(&before.credentials, &masked, place)) {
+            Some(found) => *secret = found,
+            None => missing.push(format!("credentials[{place}].{field}")),
+        }
+    }
+    missing
+}
+
+/// The secret that a mask stands for: that of the credential that is the same but for it, else that
+/// of the same kind at the same place.
+fn meant(before: &[Credential], masked: &Credential, place: usize) -> Option<Secret> {
+    let as_masked = |credential: &Credential| {
+        let mut credential = credential.clone();
+        let secret = text_of(&mut credential)?;
+        let found = std::mem::replace(secret, Secret::new(MASK));
+        Some((credential, found))
+    };
+    let same = before.iter().filter_map(as_masked).find(|(other, _)| other == masked);
+    let here = || before.get(place).filter(|other| other.kind() == masked.kind());
+    same.or_else(|| as_masked(here()?)).map(|(_, found)| found)
 }
 
 #[cfg(test)]
@@ -323,53 +391,101 @@ mod tests {
         assert_eq!(problems.len(), 1);
     }
 
-    fn tool(fields: &Value) -> Entities {
+    fn with_credentials(credentials: &Value) -> Result<Entities, crate::catalog::InvalidEntity> {
         let mut entities = Entities::default();
-        let content = json!({ "tenant": "a", "toolset": "t", "name": "find", "description": "d",
-            "method": "GET", "path": "/", "fields": fields });
-        entities.put(Kind::Tool, content, &Origin::new("api.toml", 7)).unwrap();
-        entities
-    }
-
-    fn rule(location: &str, name: &str, constant: &str) -> Value {
-        json!({ "location": location, "source_field_name": name, "constant": constant })
+        let content = json!({ "tenant": "a", "id": "api", "base_url": "http://h",
+            "credentials": credentials });
+        entities.put(Kind::Connection, content, &Origin::new("api.toml", 7))?;
+        Ok(entities)
     }
 
     #[test]
-    fn constants_that_are_credentials_are_masked_and_come_back() {
-        let fields = json!([
-            rule("header", "X-Api-Key", "secret-1"),
-            rule("header", "X-Version", "7"),
-            rule("query", "access_token", "secret-2"),
-            rule("cookie", "auth", "secret-3"),
-            rule("body", "key", "shown"),
+    fn masked_credentials_come_back_whole_and_in_any_order() {
+        let all = json!([
+            { "kind": "basic", "username": "u", "password": "one" },
+            { "kind": "api_key", "place": "query", "name": "k", "value": "two" },
+            { "kind": "api_key", "place": "query", "name": "l", "value": { "environment": "E" } },
+            { "kind": "ws_security", "username": "u", "password": "three" },
         ]);
-        let stored = tool(&fields);
+        let stored = with_credentials(&all).unwrap();
         let mut masked = stored.clone();
         masked.mask_secrets();
-        let shown: Vec<_> =
-            masked.tools[0].value.fields.iter().map(|r| r.constant.clone()).collect();
-        let expected = ["***", "7", "***", "***", "shown"].map(|text| Some(Value::from(text)));
-        assert_eq!(shown, expected);
-        let mut entity = serde_json::to_value(&*stored.tools[0].value).unwrap();
-        mask(Kind::Tool, &mut entity);
-        assert_eq!(entity, serde_json::to_value(&*masked.tools[0].value).unwrap());
+        let mut json = serde_json::to_value(&*stored.connections[0].value).unwrap();
+        mask(Kind::Connection, &mut json);
+        assert_eq!(json, serde_json::to_value(&*masked.connections[0].value).unwrap());
+        let text = json.to_string();
+        assert!(!["one", "two", "three"].iter().any(|secret| text.contains(secret)), "{text}");
+        assert_eq!(json["credentials"][2]["value"], json!({ "environment": "E" }));
         masked.unmask_secrets(&stored).unwrap();
         assert!(stored.difference(&masked).is_empty());
-        let found = constants(&stored.tools[0].value);
-        let names: Vec<_> = found.iter().map(|(name, _)| &**name).collect();
-        assert_eq!(names, ["X-Api-Key", "access_token", "auth"]);
+
+        // In another order, and with another user: still the same secrets.
+        let mut moved = with_credentials(&json!([
+            { "kind": "api_key", "place": "query", "name": "k", "value": MASK },
+            { "kind": "basic", "username": "u", "password": MASK },
+        ]))
+        .unwrap();
+        moved.unmask_secrets(&stored).unwrap();
+        let found: Vec<String> = moved.connections[0]
+            .value
+            .credentials
+            .iter()
+            .map(|one| match one.secret() {
+                Some((_, SecretSource::Text(secret))) => secret.expose().to_owned(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(found, ["two", "one"]);
+        let mut stray = with_credentials(&json!([{ "kind": "bearer", "token": MASK }])).unwrap();
+        let problems = stray.unmask_secrets(&stored).unwrap_err();
+        let text = problems[0].to_string();
+        assert!(text.contains("api.toml:7: connection a/api: credentials[0].token is"), "{text}");
     }
 
     #[test]
-    fn a_masked_constant_without_a_value_is_a_problem() {
-        let stored = tool(&json!([rule("header", "X-Api-Key", "secret-1")]));
-        // Elsewhere it is another one.
-        let mut moved = tool(&json!([rule("query", "X-Api-Key", MASK)]));
-        let problems = moved.unmask_secrets(&stored).unwrap_err();
-        let text = problems[0].to_string();
-        let expected = "api.toml:7: tool a/t/find: the constant of `X-Api-Key` is `***`, which";
-        assert!(text.starts_with(expected), "{text}");
-        assert!(!text.contains("secret"));
+    fn wrong_credentials_are_told_without_their_values() {
+        for (credentials, expected) in [
+            (json!("Bearer hidden"), "a list of credentials"),
+            (json!(4711), "a list of credentials"),
+            (json!({ "token": "hidden" }), "a list of credentials"),
+            (json!(["hidden"]), "expected a table"),
+            (json!([4711]), "expected a table"),
+            (json!([{ "kind": "hidden" }]), "expected one of `basic`"),
+            (json!([{ "kind": 4711 }]), "`kind` has a value of the wrong type"),
+            (json!([{ "token": "hidden" }]), "kind"),
+            (json!([{ "kind": "bearer" }]), "missing field `token`"),
+            (json!([{ "kind": "bearer", "token": 4711 }]), "expected the secret as text"),
+            (json!([{ "kind": "bearer", "token": ["hidden"] }]), "expected"),
+            (json!([{ "kind": "bearer", "token": { "hidden": "x" } }]), "expected the secret"),
+            (json!([{ "kind": "bearer", "token": { "file": 4711 } }]), "expected the secret"),
+            (json!([{ "kind": "bearer", "token": "x", "tokn": "hidden" }]), "`tokn`"),
+            (
+                json!([{ "kind": "api_key", "place": "hidden", "name": "n", "value": "x" }]),
+                "expected one of `header`",
+            ),
+            (json!([{ "kind": "basic", "username": 4711, "password": "x" }]), "`username` has"),
+        ] {
+            let error = with_credentials(&credentials).unwrap_err();
+            let text = format!("{error} {error:?}");
+            assert!(text.contains(expected), "{credentials}: {text}");
+            assert!(!text.contains("hidden") && !text.contains("4711"), "{text}");
+        }
+    }
+
+    #[test]
+    fn changed_credentials_are_told_masked() {
+        let path = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>();
+        let masked = |parts: &[&str], mut value: Value| {
+            mask_at(Kind::Connection, &Value::Null, &path(parts), &mut value);
+            value
+        };
+        let one = json!({ "kind": "bearer", "token": "s" });
+        let shown = json!({ "kind": "bearer", "token": MASK });
+        assert_eq!(masked(&["credentials"], json!([one])), json!([shown]));
+        assert_eq!(masked(&["credentials", "[0]"], one), shown);
+        assert_eq!(masked(&["credentials", "[0]", ".token"], json!("s")), json!(MASK));
+        assert_eq!(masked(&["credentials", "[0]", ".kind"], json!("basic")), json!("basic"));
+        let place = json!({ "file": "/x" });
+        assert_eq!(masked(&["credentials", "[0]", ".token"], place.clone()), place);
     }
 }

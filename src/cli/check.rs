@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{CommandError, output};
 use crate::{
     catalog::{self, Entities, Snapshot},
+    downstream,
     rt::{self, ServerTls},
     settings::{self, Settings},
 };
@@ -42,6 +43,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     }
     if let Ok(snapshot) = Snapshot::compile(&entities, 0) {
         output::remarks(snapshot.remarks());
+    }
+    // Seen from here: the service may have another environment.
+    let egress = downstream::Egress::new(&settings.downstream.blocked_networks);
+    for problem in downstream::foreseen_failures(&entities, &egress) {
+        output::remark(format_args!("warning: {problem}"));
     }
     output::line(format_args!(
         "Settings and catalog are good: {} entities, {} tools.",

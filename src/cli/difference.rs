@@ -17,6 +17,9 @@ pub(super) struct Told {
     /// What of the catalog has no effect.
     #[serde(default)]
     remarks: Vec<String>,
+    /// What will make calls fail.
+    #[serde(default)]
+    pub(super) warnings: Vec<String>,
 }
 
 /// One entity of it.
@@ -57,6 +60,9 @@ pub(super) fn settle(
 ) -> Result<(), CommandError> {
     print(&would.changes);
     output::remarks(&would.remarks);
+    for warning in &would.warnings {
+        output::remark(format_args!("warning: {warning}"));
+    }
     let counts = counts(&would.changes);
     if dry_run {
         output::line(format_args!("{counts}. Nothing was changed (--dry-run)."));

@@ -10,7 +10,6 @@ use crate::mapping::{ResponsePlan, Translated};
 use crate::mcp::ToolOutcome;
 
 use super::content::{Codings, ContentError};
-use super::credentials::Credentials;
 use super::error::CallError;
 use super::failure::{Asked, FailureHead, describe};
 use super::media::{Media, text_of, unmarked};
@@ -77,7 +76,7 @@ impl<'a> Head<'a> {
         if body.is_empty() {
             return Ok(plain(done(self.status)));
         }
-        let credentials = Credentials::of(asked.headers, asked.constants);
+        let credentials = asked.credentials();
         let media = Media::of(content_type, body);
         let text = || {
             // A text has no fields, so nobody knows whether it holds what is to be hidden.

@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use crate::catalog::{Secret, is_credential};
+use crate::catalog::{Proof, Secret, is_credential};
 use crate::http::reason;
 use crate::json::{self, Kind, Raw};
 
@@ -35,10 +35,17 @@ pub(crate) struct FailureHead {
 pub(crate) struct Asked<'a> {
     pub(crate) tool: &'a str,
     pub(crate) connection: &'a str,
-    /// The headers the connection adds: among them its credentials.
-    pub(crate) headers: &'a [(Box<str>, Secret)],
+    /// What the connection proved itself with.
+    pub(crate) proof: &'a Proof,
     /// The credentials the tool always sends.
     pub(crate) constants: &'a [(Box<str>, Secret)],
+}
+
+impl<'a> Asked<'a> {
+    /// What must not be shown of what was sent.
+    pub(crate) fn credentials(&self) -> Credentials<'a> {
+        Credentials::of(self.proof, self.constants)
+    }
 }
 
 /// The text of a failure with this head and (decoded) body.
@@ -65,7 +72,7 @@ pub(crate) fn describe(
     if let Some(id) = head.correlation_id.as_deref().map(one_line).filter(|id| !id.is_empty()) {
         let _ = write!(text, "\nCorrelation id: {id}");
     }
-    Credentials::of(asked.headers, asked.constants).strike_text(text)
+    asked.credentials().strike_text(text)
 }
 
 fn push_word(text: &mut String, word: &str) {
@@ -93,7 +100,8 @@ fn push_redirect(text: &mut String, location: Option<&str>) {
 }
 
 fn push_credential(text: &mut String, status: u16, asked: Asked<'_>) {
-    let sends_one = asked.headers.iter().any(|(name, _)| is_credential(name));
+    let sends_one = !asked.proof.hidden.is_empty()
+        || asked.proof.headers.iter().any(|(name, _)| is_credential(name));
     let connection = asked.connection;
     let _ = match (status, sends_one) {
         (401, true) => write!(text, " The credential of connection \"{connection}\" was refused."),
@@ -218,6 +226,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::catalog::Secret;
 
     fn told(status: u16, content_type: &str, body: &[u8]) -> String {
         told_of(&FailureHead { status, ..FailureHead::default() }, content_type, body, &[])
@@ -231,12 +240,9 @@ mod tests {
     ) -> String {
         let content_type = Some(content_type).filter(|text| !text.is_empty());
         let media = Media::of(content_type, body);
-        describe(
-            head,
-            &media,
-            body,
-            Asked { tool: "show", connection: "orders", headers, constants: &[] },
-        )
+        let proof = &Proof { headers: headers.to_vec(), ..Proof::default() };
+        let asked = Asked { tool: "show", connection: "orders", proof, constants: &[] };
+        describe(head, &media, body, asked)
     }
 
     fn secret() -> Vec<(Box<str>, Secret)> {

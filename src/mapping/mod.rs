@@ -31,6 +31,7 @@ mod dialect;
 mod digits;
 mod discovery;
 mod error;
+mod format;
 mod keys;
 mod kinds;
 mod path;
@@ -45,12 +46,14 @@ mod shape;
 mod structure;
 mod translate;
 mod validator;
+mod xml_types;
 
 pub use arguments::Arguments;
 pub use budget::ResultBudget;
 pub use dialect::{Dialect, in_dialect};
 pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema, without};
 pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
+pub use format::{BodyFormat, ParameterStyle};
 pub use keys::KEY_BYTES_MAX;
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment, below_arrays, in_member};
 pub use repair::{REPAIRS_NAMED_MAX, Repair, RepairKind, Repairs};
@@ -61,6 +64,10 @@ pub use schema::{input_schema, output_schema};
 pub use shape::RULES_MAX;
 pub use structure::structure_only;
 pub use translate::Unmapped;
+pub use xml_types::{
+    SoapBody, SoapMessage, SoapOperation, SoapVersion, TEXT_MEMBER, TYPE_MEMBER, XmlAttribute,
+    XmlContent, XmlElement, XmlGroup, XmlName, XmlParticle, XmlType, XmlTypes, XmlValue,
+};
 
 fn check_count(rules: &[FieldRule]) -> Result<(), MappingError> {
     if rules.len() > RULES_MAX { Err(MappingError::TooManyRules) } else { Ok(()) }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::ParameterStyle;
 use crate::json::Kind;
 
 /// What a field holds.
@@ -23,6 +24,8 @@ pub enum FieldType {
     Object,
     /// An array.
     Array,
+    /// A file of a request's body: its name, content type and bytes, or the URI of a resource.
+    File,
 }
 
 impl FieldType {
@@ -35,6 +38,7 @@ impl FieldType {
             Self::Boolean => "boolean",
             Self::Object => "object",
             Self::Array => "array",
+            Self::File => "file",
         }
     }
 
@@ -45,13 +49,14 @@ impl FieldType {
             (Self::String, Kind::String)
                 | (Self::Integer | Self::Number, Kind::Number)
                 | (Self::Boolean, Kind::Bool)
-                | (Self::Object, Kind::Object)
+                | (Self::Object | Self::File, Kind::Object)
+                | (Self::File, Kind::String)
                 | (Self::Array, Kind::Array)
         )
     }
 
     pub(super) const fn is_scalar(self) -> bool {
-        !matches!(self, Self::Object | Self::Array)
+        !matches!(self, Self::Object | Self::Array | Self::File)
     }
 }
 
@@ -122,6 +127,23 @@ pub struct FieldRule {
     /// A format of JSON Schema (`date-time`, `uuid`), told to the client and not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
+    /// How a parameter that is an array or an object is written; by its location where absent:
+    /// `form` in query and cookie, `simple` in path and header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub style: Option<ParameterStyle>,
+    /// Whether each item or member of a parameter is written apart; where absent, of `form` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explode: Option<bool>,
+    /// Leaves characters as they are in a query value that separate the parts of a URL, as far as
+    /// the value stays one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub allow_reserved: bool,
+    /// The content type of the field's part in a `multipart` body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    /// Whether `null` is a value that is sent. Else it is the same as an absent field.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub nullable: bool,
     /// What the items of an array hold; a string when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array_item_type: Option<FieldType>,

@@ -48,6 +48,7 @@ mod reload;
 mod respond;
 mod route;
 mod running;
+mod sealing;
 mod session;
 mod shared;
 mod start;

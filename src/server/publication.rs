@@ -19,6 +19,7 @@ use super::{
     change_error::ChangeError,
     change_log::{self, ChangeLog, ChangeLogError, Kept},
     declared::Declared,
+    sealing::{self, Stale},
     time,
 };
 use crate::{
@@ -26,9 +27,10 @@ use crate::{
         Action, ChangeHeader, ChangeRecord, Entities, EntityChange, FormerTools, Grace, Problem,
         Snapshot,
     },
+    downstream::{self, Egress},
     identity::{KeyId, KeyRecord, KeyTable},
     settings::Settings,
-    store::{Batch, Row, Store, StoreError, Tree},
+    store::{Batch, Row, Seal, Store, StoreError, Tree},
 };
 
 /// What is published at one time. Immutable.
@@ -63,6 +65,10 @@ impl Intent {
 #[derive(Debug)]
 pub(crate) struct Publication {
     store: Store,
+    /// Over what the store has of secrets.
+    seal: Seal,
+    /// Whereto calls may go.
+    egress: Egress,
     current: ArcSwap<Published>,
     version: AtomicU64,
     /// The entities behind the current snapshot. Whoever reads them never waits for a change.
@@ -92,12 +98,15 @@ impl Publication {
     /// Loads what the store has, lays over it what is news in `declared`, and keeps the result.
     pub(crate) fn load(
         store: &Store,
+        seal: Seal,
         settings: &Settings,
         declared: Entities,
         new_keys: Vec<KeyRecord>,
     ) -> Result<Self, ChangeError> {
-        let Stored { entities: stored, former, mut log, former_rows, declared: before } =
-            Stored::read(store, settings)?;
+        let Stored { entities: stored, former, mut log, former_rows, stale, declared: before } =
+            Stored::read(store, &seal, settings)?;
+        // All that is sealed could be opened.
+        seal.ensure()?;
         let grace = grace_of(settings);
         let restored = Snapshot::restore(&stored, log.newest(), &former, grace.now_ms);
         let mut compile = |declared: &Entities| {
@@ -124,10 +133,13 @@ impl Publication {
         let mut batch = Batch::new();
         before.write(&now, &mut batch);
         let former_rows = keep_former(&snapshot, former_rows, &mut batch);
-        let written = (!changes.is_empty()).then(|| {
+        let written = if changes.is_empty() {
+            None
+        } else {
             let record = record(Intent::own(Action::Start), version, None, changes);
-            write(&record, &log, &mut batch)
-        });
+            Some(write(&record, &log, &seal, &mut batch)?)
+        };
+        stale.reseal(store, &seal)?;
         for record in new_keys {
             // A key that is known stays as it is: it may have been revoked.
             if keys.find(record.id).is_none() {
@@ -143,8 +155,12 @@ impl Publication {
         }
         let published =
             Published { version: 1, snapshot: Arc::new(snapshot), keys: Arc::new(keys) };
+        let egress = Egress::new(&settings.downstream.blocked_networks);
+        warn(&downstream::foreseen_failures(&entities, &egress));
         Ok(Self {
             store: store.clone(),
+            seal,
+            egress,
             version: AtomicU64::new(published.version),
             current: ArcSwap::from_pointee(published),
             entities: ArcSwap::from_pointee(entities),
@@ -232,8 +248,7 @@ impl Publication {
         // Of each entity, what the first change since then replaced.
         let mut replaced = BTreeMap::new();
         for version in (version + 1..=past.log.newest()).rev() {
-            let record = change_log::read(&self.store, version)?;
-            let record = ChangeRecord::decode(&record).map_err(ChangeLogError::from)?;
+            let record = change_log::read_whole(&self.store, &self.seal, version)?;
             for change in record.entities {
                 replaced.insert(change.name(), EntityChange { after: None, ..change });
             }
@@ -280,7 +295,7 @@ impl Publication {
                 self.entities.store(entities.clone());
             }
             let remarks = current.snapshot.remarks().to_vec();
-            return Ok(Applied { changes, version: before, is_made: false, entities, remarks });
+            return Ok(self.applied(changes, before, false, entities, remarks));
         }
         let version = before + 1;
         let grace = Grace { now_ms: time::now_ms(), callable_ms: self.tool_grace_ms };
@@ -289,11 +304,10 @@ impl Publication {
         let newer = Arc::new(newer);
         let remarks = snapshot.remarks().to_vec();
         if intent.dry_run {
-            let entities = newer;
-            return Ok(Applied { changes, version: before, is_made: false, entities, remarks });
+            return Ok(self.applied(changes, before, false, newer, remarks));
         }
         let record = record(intent, version, source.restored(), changes);
-        let written = write(&record, &past.log, &mut batch);
+        let written = write(&record, &past.log, &self.seal, &mut batch)?;
         let former_rows = keep_former(&snapshot, past.former_rows.clone(), &mut batch);
         self.store.write_blocking(batch)?;
         past.log.written(written);
@@ -307,8 +321,23 @@ impl Publication {
             snapshot: Arc::new(snapshot),
             keys: current.keys.clone(),
         });
-        let changes = record.entities;
-        Ok(Applied { changes, version, is_made: true, entities: newer, remarks })
+        Ok(self.applied(record.entities, version, true, newer, remarks))
+    }
+
+    fn applied(
+        &self,
+        changes: Vec<EntityChange>,
+        version: u64,
+        is_made: bool,
+        entities: Arc<Entities>,
+        remarks: Vec<Problem>,
+    ) -> Applied {
+        let foreseen = downstream::foreseen_failures(&entities, &self.egress);
+        if is_made {
+            warn(&foreseen);
+        }
+        let warnings = foreseen.iter().map(ToString::to_string).collect();
+        Applied { changes, version, is_made, entities, warnings, remarks }
     }
 
     /// Up to `limit` changes before the version `before`, or the newest, the newest first; and the
@@ -333,7 +362,7 @@ impl Publication {
     /// The change that made a version.
     pub(crate) fn change_of(&self, version: u64) -> Result<ChangeRecord, ChangeLogError> {
         self.past.lock().log.has(version)?;
-        Ok(ChangeRecord::decode(&change_log::read(&self.store, version)?)?)
+        change_log::read_whole(&self.store, &self.seal, version)
     }
 
     /// Takes a new key in.
@@ -446,8 +475,16 @@ pub(crate) struct Applied {
     pub(crate) is_made: bool,
     /// What the catalog consists of after it.
     pub(crate) entities: Arc<Entities>,
+    /// What will make calls fail.
+    pub(crate) warnings: Vec<String>,
     /// What of it has no effect.
     pub(crate) remarks: Vec<Problem>,
+}
+
+fn warn(foreseen: &[Problem]) {
+    for problem in foreseen {
+        tracing::warn!("calls will fail: {problem}");
+    }
 }
 
 fn record(
@@ -477,14 +514,21 @@ fn record(
 }
 
 /// The rows of a change: its entities, and its place in the log.
-fn write(record: &ChangeRecord, log: &ChangeLog, batch: &mut Batch) -> change_log::Written {
+fn write(
+    record: &ChangeRecord,
+    log: &ChangeLog,
+    seal: &Seal,
+    batch: &mut Batch,
+) -> Result<change_log::Written, ChangeError> {
     for change in &record.entities {
         match change.row() {
-            (key, Some(value)) => batch.put(Tree::Catalog, &key, &value),
+            (key, Some(plain)) => {
+                batch.put(Tree::Catalog, &key, &sealing::sealed(&key, plain, seal)?);
+            }
             (key, None) => batch.remove(Tree::Catalog, &key),
         }
     }
-    log.write(record, batch)
+    Ok(log.write(record, seal, batch)?)
 }
 
 /// The changes that make the store's rows of tools that went those of `snapshot`.
@@ -513,21 +557,30 @@ struct Stored {
     log: ChangeLog,
     former_rows: Rows,
     declared: Declared,
+    stale: Stale,
 }
 
 impl Stored {
-    fn read(store: &Store, settings: &Settings) -> Result<Self, ChangeError> {
+    fn read(store: &Store, seal: &Seal, settings: &Settings) -> Result<Self, ChangeError> {
         let (mut rows, mut former_rows, mut records) = (Vec::new(), Rows::new(), Vec::new());
         let mut declared = Declared::default();
+        let mut stale = Stale::default();
         for_each_row(store, Tree::Catalog, |key, value| {
             if ChangeLog::is_record(&key) {
                 let version = ChangeLog::version_of(&value).map_err(ChangeLogError::from)?;
                 records.push((version, value.len()));
+                if !change_log::is_current(&value, seal)? {
+                    stale.records.push(key);
+                }
             } else if FormerTools::is_row(&key) {
                 former_rows.insert(key, value);
             } else if Declared::is_row(&key) {
                 declared.add(&key, value);
             } else {
+                let (value, is_stale) = sealing::opened(&key, value, seal)?;
+                if is_stale {
+                    stale.rows.push((key.clone(), value.clone()));
+                }
                 rows.push((key, value));
             }
             Ok::<_, ChangeError>(())
@@ -540,6 +593,7 @@ impl Stored {
             log: ChangeLog::load(records, kept),
             former_rows,
             declared,
+            stale,
         })
     }
 }

@@ -54,8 +54,9 @@ impl Fixture {
     /// The same with files of the settings that say this.
     fn run_with<T>(&self, files: &str, body: impl FnOnce(&Publication) -> T) -> T {
         let store = Store::open(self.folder.path(), self.settings.store.clone()).unwrap();
+        let seal = Seal::open(self.folder.path()).unwrap();
         let publication =
-            Publication::load(&store, &self.settings, read(files), Vec::new()).unwrap();
+            Publication::load(&store, seal, &self.settings, read(files), Vec::new()).unwrap();
         let result = body(&publication);
         drop(publication);
         store.stop().unwrap();
@@ -245,5 +246,58 @@ fn where_news_cannot_stand_alone_all_of_the_files_is_taken() {
     });
     fixture.run_with(&format!("{files}{}", tool("two")), |publication| {
         assert!(has(publication, "one") && has(publication, "two"));
+    });
+}
+
+const SECRET: &str = "s3cr3t-of-an-earlier-release";
+
+fn holds(row: &[u8], text: &str) -> bool {
+    row.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+#[test]
+fn rows_of_releases_that_sealed_nothing_are_read_and_sealed() {
+    let fixture = Fixture::new();
+    let headers = format!("\"http://127.0.0.1:9\"\nheaders = {{ A = \"{SECRET}\" }}");
+    let entities = read(&CATALOG.replace("\"http://127.0.0.1:9\"", &headers));
+    let changes = Entities::default().changes(&entities);
+    let open = || Store::open(fixture.folder.path(), fixture.settings.store.clone()).unwrap();
+    let store = open();
+    let mut batch = Batch::new();
+    for (key, value) in entities.rows() {
+        batch.put(Tree::Catalog, &key, &value);
+    }
+    let record = record(Intent::own(Action::Apply), 1, None, changes);
+    // The key of version 1, as the change log makes it.
+    batch.put(Tree::Catalog, b"change/9e3779b97f4a7c15", &record.encode());
+    store.write_blocking(batch).unwrap();
+    assert!(all_rows(&store, Tree::Catalog).unwrap().iter().any(|(_, row)| holds(row, SECRET)));
+    store.stop().unwrap();
+
+    let secret = |publication: &Publication| {
+        publication.entities().connections[0].value.headers["A"].expose().to_owned()
+    };
+    fixture.run(|publication| {
+        assert_eq!(secret(publication), SECRET);
+        assert_eq!(publication.change_of(1).unwrap(), record);
+        assert_eq!(publication.history(None, 9).unwrap().0, std::slice::from_ref(&record.header));
+    });
+    let store = open();
+    for (key, row) in all_rows(&store, Tree::Catalog).unwrap() {
+        assert!(!holds(&row, SECRET));
+        match () {
+            () if ChangeLog::is_record(&key) => {
+                assert!(ChangeRecord::entities_of(&row).unwrap().0, "the entities are sealed");
+            }
+            () => assert_eq!(row[0] == 2, key.starts_with(b"connection/")),
+        }
+    }
+    store.stop().unwrap();
+    fixture.run(|publication| {
+        assert_eq!(secret(publication), SECRET);
+        let removed = CATALOG.split("[[connection]]").next().unwrap();
+        apply(publication, removed, true).unwrap();
+        publication.rollback(Intent::own(Action::Apply), 1).unwrap();
+        assert_eq!(secret(publication), SECRET);
     });
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::thread;
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use serde_json::json;
 
 use crate::harness::{
-    Client, Events, NEWEST, PATIENCE, Ringway, Setup, Wire, call, json_answer, ping, rpc,
+    Client, Events, NEWEST, PATIENCE, Ringway, Setup, Wire, call, eventually, json_answer, ping,
+    rpc,
 };
 
 /// A certificate of its own authority.
@@ -126,14 +128,27 @@ fn the_certificate_is_read_again_on_sighup() {
 
 /// An HTTPS API that answers everything with `{"safe":true}`.
 fn api(certificate: &Certificate) -> String {
+    api_asking(certificate, None)
+}
+
+/// As `api`, for clients of this authority alone: it says which of them it sees.
+fn api_asking(certificate: &Certificate, authority: Option<&CertificateDer<'static>>) -> String {
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(certificate.key_der.clone()));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let config = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der.clone()], key)
         .unwrap();
+    let config = match authority {
+        None => config.with_no_client_auth(),
+        Some(authority) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(authority.clone()).unwrap();
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            config.with_client_cert_verifier(verifier.unwrap())
+        }
+    };
+    let config = config.with_single_cert(vec![certificate.der.clone()], key).unwrap();
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -148,7 +163,14 @@ fn api(certificate: &Certificate) -> String {
                     received.extend_from_slice(&bytes[..read]);
                     if received.ends_with(b"\r\n\r\n") {
                         received.clear();
-                        let _ = tls.write_all(&json_answer("{\"safe\":true}"));
+                        let shown = tls.conn.peer_certificates().and_then(|chain| chain.first());
+                        let is = |name: &&str| {
+                            let bytes = shown.map(AsRef::as_ref).unwrap_or_default();
+                            bytes.windows(name.len()).any(|part| part == name.as_bytes())
+                        };
+                        let who = ["client-one", "client-two"].into_iter().find(|name| is(name));
+                        let body = json!({ "safe": true, "who": who }).to_string();
+                        let _ = tls.write_all(&json_answer(&body));
                         let _ = tls.flush();
                     }
                 }
@@ -203,4 +225,72 @@ fn a_connection_may_trust_more_than_the_system() {
     let server = Setup::new().api_with(&connection, &[("find", "GET", "/find", "")]).start();
     let client = Client::keyless(&server, "demo/public").in_session(NEWEST);
     assert_eq!(client.called("find", json!({}))["structuredContent"]["safe"], true);
+}
+
+/// An authority, and a certificate and key of its for each name.
+fn authority(names: [&str; 2]) -> (CertificateDer<'static>, [(String, String); 2]) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let root = params.self_signed(&key).unwrap();
+    let issuer = rcgen::Issuer::new(params, key);
+    let signed = names.map(|name| {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+        (params.signed_by(&key, &issuer).unwrap().pem(), key.serialize_pem())
+    });
+    (root.der().clone(), signed)
+}
+
+#[test]
+fn a_connection_shows_its_certificate_and_a_new_one_once_it_is_there() {
+    let trusted = certificate("localhost");
+    let (root, [one, two]) = authority(["client-one", "client-two"]);
+    let base = api_asking(&trusted, Some(&root));
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("roots.pem"), &trusted.pem).unwrap();
+    let show = |(certificate, key): &(String, String)| {
+        fs::write(at("own.key"), key).unwrap();
+        fs::write(at("own.pem"), certificate).unwrap();
+    };
+    let bare = format!("base_url = \"{base}\"\ntls_roots = [\"{}\"]", at("roots.pem"));
+    let own = format!(
+        "{bare}\nclient_certificate = {{ certificate = \"{}\", key = \"{}\" }}",
+        at("own.pem"),
+        at("own.key")
+    );
+    let find = ("find", "GET", "/find", "");
+    let declared =
+        |lines: &str| format!("[[connection]]\ntenant = \"demo\"\nid = \"api\"\n{lines}\n");
+    let server = Setup::new()
+        .set("runtime.cores", 1)
+        .set("downstream.idle_connections_max", 0)
+        .api_with(&bare, &[find])
+        .start();
+    let client = Client::keyless(&server, "demo/public").in_session(NEWEST);
+    let called = || client.called("find", json!({}));
+    assert_eq!(called()["isError"], true, "it shows none");
+
+    // Its files are not there yet.
+    let file = server.write("own.toml", &declared(&own));
+    let applied = server.command(&["apply", &file]).succeeded();
+    assert!(applied.stderr.contains("client_certificate.certificate: /"), "{}", applied.stderr);
+    let text = called()["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("client certificate cannot be used"), "{text}");
+    assert!(!text.contains("own.pem"), "{text}");
+
+    show(&one);
+    assert_eq!(called()["structuredContent"]["who"], "client-one");
+    show(&two);
+    eventually("the new certificate is shown", || {
+        called()["structuredContent"]["who"] == "client-two"
+    });
+    // Half of a pair changes nothing.
+    fs::write(at("own.key"), &one.1).unwrap();
+    let from = server.logged();
+    eventually("the files are looked at", || {
+        assert_eq!(called()["structuredContent"]["who"], "client-two");
+        server.log_text().lines().skip(from).any(|line| line.contains("stays in use"))
+    });
 }

@@ -131,6 +131,7 @@ pub(super) fn told(applied: &Applied, is_dry: bool) -> Value {
         "dry_run": is_dry,
         "changes": applied.changes.iter().map(change).collect::<Vec<_>>(),
         "remarks": remarks(&applied.remarks),
+        "warnings": applied.warnings,
     })
 }
 

@@ -1,0 +1,42 @@
+//! How parameters and bodies are written: what the field rules of an operator may say of it.
+
+use serde::{Deserialize, Serialize};
+
+/// How a parameter that is an array or an object is written (OpenAPI 3.1, section 4.8.12.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ParameterStyle {
+    /// `a,b`: the default of path and header.
+    Simple,
+    /// `.a.b`
+    Label,
+    /// `;name=a;name=b`
+    Matrix,
+    /// `name=a&name=b`: the default of query and cookie.
+    Form,
+    /// `name=a%20b`
+    SpaceDelimited,
+    /// `name=a|b`
+    PipeDelimited,
+    /// `name[key]=a`
+    DeepObject,
+    /// The value as JSON text: a parameter with `content` of a JSON type.
+    Json,
+}
+
+/// How the body fields of a request are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyFormat {
+    /// JSON.
+    #[default]
+    Json,
+    /// `application/x-www-form-urlencoded`.
+    Form,
+    /// `multipart/form-data`: a part for each field.
+    Multipart,
+    /// The one field as it is.
+    Text,
+    /// The bytes of the one field, which is a file.
+    Binary,
+}

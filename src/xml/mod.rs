@@ -1,0 +1,3 @@
+//! XML read within bounds, and written.
+//!
+//! Only this room names `roxmltree`.
