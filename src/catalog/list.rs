@@ -41,6 +41,9 @@ pub(super) struct ToolList {
     search: OnceLock<SearchIndex>,
 }
 
+/// A list up to this size is put together wherever it is asked for.
+const AT_HAND_BYTES_MAX: usize = 128 * 1024;
+
 /// An entry of `tools/list`.
 #[derive(Debug, Clone, Copy)]
 pub struct ListEntry<'a> {
@@ -201,6 +204,21 @@ impl ToolList {
 
     pub(super) fn entries(&self) -> impl Iterator<Item = ListEntry<'_>> + Clone {
         (0..self.len()).filter_map(|place| self.entry(place))
+    }
+
+    /// Whether that result is there, or is put together in no time.
+    pub(super) fn is_result_at_hand(&self, shape: ToolShape) -> bool {
+        let mut left = AT_HAND_BYTES_MAX;
+        let mut is_small = || {
+            self.entries().all(|entry| match left.checked_sub(entry.fragment(shape).len()) {
+                Some(rest) => {
+                    left = rest;
+                    true
+                }
+                None => false,
+            })
+        };
+        self.results[shape.place()].get().is_some() || is_small()
     }
 
     /// The finished result of `tools/list` in one page.

@@ -118,7 +118,13 @@ impl View {
         self.list.entry(place)
     }
 
-    /// The finished result of `tools/list` in one page: `{"tools":[…]}`.
+    /// Whether [`Self::tools_list`] is put together already, or small enough for that to take no time.
+    /// Of a large catalog it is many megabytes: for workers.
+    pub fn is_tools_list_at_hand(&self, shape: ToolShape) -> bool {
+        self.list.is_result_at_hand(shape)
+    }
+
+    /// The finished result of `tools/list` in one page: `{"tools":[…]}`. Put together at first use.
     pub fn tools_list(&self, shape: ToolShape) -> &Arc<[u8]> {
         self.list.result(shape)
     }

@@ -42,6 +42,8 @@ pub enum Step<'a> {
     /// Answer with the rest of a result that is kept under this URI, or with
     /// [`unknown_resource`](super::unknown_resource).
     ReadKept(Cow<'a, str>),
+    /// Have [`View::tools_list`] put together, which is too much for a core, and dispatch again.
+    MakeToolsList(ToolShape),
     /// Nothing to answer: accepted.
     Accepted,
     /// Stop the request with this id, if it runs. Nothing to answer.
@@ -75,6 +77,12 @@ fn request<'a>(
     let body = match Method::of(name) {
         Method::Ping => ResultBody::EMPTY,
         Method::ToolsCall => return Invocation::read(params).map(Step::Invoke),
+        Method::ToolsList
+            if !view.is_tools_list_at_hand(shape)
+                && (context.page_size == 0 || view.list_len() <= context.page_size) =>
+        {
+            return Ok(Step::MakeToolsList(shape));
+        }
         Method::ToolsList => paging::page(&Tools(view, shape), context.page_size, params)?,
         Method::Initialize if context.in_session => {
             return Err(RpcError::invalid_request(

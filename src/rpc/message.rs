@@ -75,7 +75,15 @@ pub enum Incoming<'a> {
 /// -32700 for what does not pass the JSON guard; -32600 for what is no message, for an empty batch
 /// and for one of more than [`BATCH_ENTRIES_MAX`] entries.
 pub fn parse(bytes: &[u8]) -> Result<Incoming<'_>, RpcError> {
-    let root = guard(bytes)?.root();
+    read(guard(bytes)?.root())
+}
+
+/// Reads a body that passed the guard.
+///
+/// # Errors
+///
+/// As of [`parse`], but for those of the guard.
+pub fn read(root: Raw<'_>) -> Result<Incoming<'_>, RpcError> {
     if root.kind() != Kind::Array {
         return message(root).map(Incoming::Single);
     }

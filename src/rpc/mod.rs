@@ -19,7 +19,7 @@ mod reply;
 
 pub use error::{RpcError, code};
 pub use id::{Id, OwnedId};
-pub use message::{Incoming, Message, parse};
+pub use message::{Incoming, Message, parse, read};
 pub use reply::{Reply, ResultBody, batch_len, write_batch, write_notification};
 
 /// Most entries of one batch.

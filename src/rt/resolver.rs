@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::connect::{ConnectError, without_brackets};
-use super::workers::{WorkError, WorkerPool};
+use super::workers::WorkerPool;
 
 const FOUND_FOR: Duration = Duration::from_secs(30);
 const NOT_FOUND_FOR: Duration = Duration::from_secs(5);
@@ -84,9 +84,7 @@ impl Resolver {
         });
         match looked_up.await {
             Ok(outcome) => outcome.map_err(|reason| failed(&reason)),
-            Err(error @ (WorkError::Full | WorkError::Panicked | WorkError::Stopped)) => {
-                Err(failed(&error.to_string()))
-            }
+            Err(error) => Err(failed(&error.to_string())),
         }
     }
 

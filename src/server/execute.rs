@@ -1,13 +1,14 @@
 //! From JSON-RPC messages to answers: what is known at once, and what has to run.
 //!
 //! Both transports of the protocol come through here. A tool call is handed to `invoke`, which
-//! knows nothing of JSON-RPC; here its ending becomes a reply.
+//! knows nothing of JSON-RPC; here its ending becomes a reply. What is too large for a core is waited
+//! for before the work counts as begun, so that it is refused as everything else is.
 
 use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use super::{
-    invoke::{self, Begun, Ended, Ending, Refused, ToolRequest},
-    note,
+    invoke::{self, Beginning, Begun, Ended, Ending, Judging, Refused, ToolRequest},
+    note, offload,
     refusal::Refusal,
     remainder,
     running::{Answered, Job, Outcome, Registration, Running, Single},
@@ -15,6 +16,7 @@ use super::{
 };
 use crate::{
     audit,
+    catalog::ToolShape,
     governance::{Class, Level, Limited},
     json::Kind,
     mcp::{
@@ -94,7 +96,7 @@ fn note_refused_one(origin: &Origin<'_>, message: &Message<'_>, refusal: &Refusa
 }
 
 /// Begins the work for a body.
-pub(crate) fn begin(
+pub(crate) async fn begin(
     asking: &Asking<'_>,
     incoming: &Incoming<'_>,
     open_session: OpenSession<'_>,
@@ -105,12 +107,12 @@ pub(crate) fn begin(
         return Err(refusal);
     }
     match incoming {
-        Incoming::Single(message) => single(asking, message, open_session),
-        Incoming::Batch(entries) => batch(asking, entries, open_session),
+        Incoming::Single(message) => single(asking, message, open_session).await,
+        Incoming::Batch(entries) => batch(asking, entries, open_session).await,
     }
 }
 
-fn single(
+async fn single(
     asking: &Asking<'_>,
     message: &Message<'_>,
     open_session: OpenSession<'_>,
@@ -119,7 +121,11 @@ fn single(
         heed(asking, message);
         return Ok(Work::Nothing);
     };
-    Ok(match request(asking, id, message, open_session)? {
+    let entry = match request(asking, id, message, open_session)? {
+        Next::Entry(entry) => entry,
+        Next::Waiting(waiting) => Box::pin(waiting.over(asking, id, message)).await?,
+    };
+    Ok(match entry {
         Entry::Done(reply) => Work::Done(Outcome::Reply(reply)),
         Entry::Running { call, progress_token } => {
             let running = Running::Single(call);
@@ -128,7 +134,7 @@ fn single(
     })
 }
 
-fn batch(
+async fn batch(
     asking: &Asking<'_>,
     entries: &[Result<Message<'_>, RpcError>],
     open_session: OpenSession<'_>,
@@ -140,7 +146,7 @@ fn batch(
             Ok(message) => match message.request_id() {
                 Some(id) => {
                     ids.push(id);
-                    parts.push(entry_of(asking, id, message, &mut *open_session)?);
+                    parts.push(entry_of(asking, id, message, &mut *open_session).await?);
                 }
                 // What is over a limit is passed over: nobody can be told.
                 None if charge(&asking.origin, message).is_err() => {}
@@ -161,8 +167,8 @@ fn batch(
     Ok(Work::Running(Job { running, progress_token: None, note }))
 }
 
-/// A request of a batch. One that is over a limit has its own error; the others go on.
-fn entry_of(
+/// A request of a batch. One that there is no room for has its own error; the others go on.
+async fn entry_of(
     asking: &Asking<'_>,
     id: Id<'_>,
     message: &Message<'_>,
@@ -173,10 +179,19 @@ fn entry_of(
         note_refused_one(&asking.origin, message, &refusal);
         refusal
     });
-    match charged.and_then(|()| request(asking, id, message, open_session)) {
-        Err(refusal @ (Refusal::Limited(_) | Refusal::AuditUnavailable)) => {
-            Ok(Entry::Done(Reply::new(id.to_owned_id(), Err(refusal.error()))))
-        }
+    let next = charged.and_then(|()| request(asking, id, message, open_session));
+    let entry = match next {
+        Ok(Next::Waiting(waiting)) => Box::pin(waiting.over(asking, id, message)).await,
+        Ok(Next::Entry(entry)) => Ok(entry),
+        Err(refusal) => Err(refusal),
+    };
+    match entry {
+        Err(
+            refusal @ (Refusal::Limited(_)
+            | Refusal::AuditUnavailable
+            | Refusal::Busy
+            | Refusal::TenantBusy),
+        ) => Ok(Entry::Done(Reply::new(id.to_owned_id(), Err(refusal.error())))),
         other => other,
     }
 }
@@ -200,6 +215,50 @@ fn bounded(parts: impl Iterator<Item = Reply>) -> Vec<Reply> {
             }
         })
         .collect()
+}
+
+/// What becomes of a request at once.
+enum Next {
+    Entry(Entry),
+    Waiting(Waiting),
+}
+
+/// A request that goes on once the workers have done something for it.
+enum Waiting {
+    /// The list of tools is put together.
+    List(Box<Trail>, ToolShape),
+    /// The arguments of a call are judged.
+    Call(Box<Judging>, Option<Box<str>>),
+}
+
+impl Waiting {
+    /// Waits, and goes on.
+    async fn over(
+        self,
+        asking: &Asking<'_>,
+        id: Id<'_>,
+        message: &Message<'_>,
+    ) -> Result<Entry, Refusal> {
+        match self {
+            Self::Call(judging, progress_token) => {
+                let begun = judging.judged().await?;
+                called(asking, id.to_owned_id(), begun, progress_token)
+            }
+            Self::List(trail, shape) => {
+                let origin = &asking.origin;
+                if let Err(refusal) = offload::make_list(origin.core, origin.view, shape).await {
+                    trail.refuse(refusal.reason());
+                    return Err(refusal);
+                }
+                let body = match mcp::dispatch(&context(asking), message) {
+                    Step::Reply(body) => Ok(body),
+                    Step::Error(error) => Err(error),
+                    _ => Err(RpcError::internal()),
+                };
+                Ok(replied(asking, id, message, Some(*trail), body))
+            }
+        }
+    }
 }
 
 /// One request's part of the work.
@@ -266,7 +325,7 @@ fn request(
     id: Id<'_>,
     message: &Message<'_>,
     open_session: OpenSession<'_>,
-) -> Result<Entry, Refusal> {
+) -> Result<Next, Refusal> {
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
     let begin = |call_type| Trail::begin(&asking.origin, call_type, method.name());
     let mut trail = call_type_of(method).map(begin).transpose()?;
@@ -294,10 +353,26 @@ fn request(
             Some(trail) => return invoke(asking, id.to_owned_id(), &invocation, trail),
             None => Err(RpcError::internal()),
         },
+        Step::MakeToolsList(shape) => match trail {
+            Some(trail) => return Ok(Next::Waiting(Waiting::List(Box::new(trail), shape))),
+            None => Err(RpcError::internal()),
+        },
         Step::ReadKept(uri) => remainder::read(&asking.origin, &uri),
         // Neither comes of a request.
         Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
     };
+    Ok(Next::Entry(replied(asking, id, message, trail, body)))
+}
+
+/// The entry of a request that is answered.
+fn replied(
+    asking: &Asking<'_>,
+    id: Id<'_>,
+    message: &Message<'_>,
+    trail: Option<Trail>,
+    body: Result<ResultBody, RpcError>,
+) -> Entry {
+    let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
     let label = if body.is_ok() { OutcomeLabel::Ok } else { OutcomeLabel::Error };
     let elapsed = asking.origin.arrived.elapsed();
     asking.origin.core.metrics.request(MethodLabel::of(method.name()), label, elapsed);
@@ -319,7 +394,7 @@ fn request(
         };
         trail.close(outcome, reply.len());
     }
-    Ok(Entry::Done(reply))
+    Entry::Done(reply)
 }
 
 /// What a request asks for by name, where that is no tool.
@@ -350,14 +425,28 @@ fn invoke(
     id: OwnedId,
     invocation: &Invocation<'_>,
     trail: Trail,
-) -> Result<Entry, Refusal> {
-    let revision = asking.revision;
+) -> Result<Next, Refusal> {
     let asked = ToolRequest {
         name: &invocation.name,
         arguments: invocation.arguments,
         trace: asking.trace,
     };
-    let call = match invoke::begin(trail, &asked) {
+    let progress_token = invocation.progress_token.map(|token| token.text().into());
+    match invoke::begin(trail, &asked) {
+        Beginning::Begun(begun) => called(asking, id, begun, progress_token).map(Next::Entry),
+        Beginning::Judging(judging) => Ok(Next::Waiting(Waiting::Call(judging, progress_token))),
+    }
+}
+
+/// The entry of a call that is begun.
+fn called(
+    asking: &Asking<'_>,
+    id: OwnedId,
+    begun: Begun,
+    progress_token: Option<Box<str>>,
+) -> Result<Entry, Refusal> {
+    let revision = asking.revision;
+    let call = match begun {
         // Over HTTP a request that is over a limit has a status of its own; only the tool's own
         // limit is for the model to read.
         Begun::Ended(Ended { ending: Ending::Limited(limited), trail, .. })
@@ -379,7 +468,6 @@ fn invoke(
             return Ok(Entry::Done(Reply::new(id, Err(error))));
         }
     };
-    let progress_token = invocation.progress_token.map(|token| token.text().into());
     let running = async move { answered(call.run(registration).await, revision, id) };
     Ok(Entry::Running { call: Box::pin(running), progress_token })
 }

@@ -17,7 +17,8 @@ use super::{
     connection::Answer,
     core::Core,
     guard,
-    invoke::{self, Begun, Ended, Ending, Refused, ToolRequest},
+    invoke::{self, Beginning, Begun, Ended, Ending, Refused, ToolRequest},
+    offload::{self, Body},
     openapi,
     pipeline::Admission,
     refusal::Refusal,
@@ -31,7 +32,7 @@ use crate::{
     catalog::ToolShape,
     governance::{Class, Reason},
     http::{Known, Method},
-    json::{self, Kind, Raw},
+    json::{JsonError, Kind, Raw},
     mcp::{self, Revision, Supplement, ToolOutcome},
     rpc::ResultBody,
     telemetry::ExecutionId,
@@ -47,9 +48,11 @@ pub(crate) async fn answer(
 ) -> Result<Answer, Refusal> {
     let is_read = matches!(admission.request.method(), Method::Get | Method::Head);
     match resource {
-        Resource::Tools if is_read => tools(admission),
+        Resource::Tools if is_read => tools(admission).await,
         Resource::Tool(name) if is_read => tool(admission, name),
-        Resource::Tool(name) if admission.request.method() == Method::Post => call(admission, name),
+        Resource::Tool(name) if admission.request.method() == Method::Post => {
+            call(admission, name).await
+        }
         Resource::Description if is_read => description(admission).await,
         _ => Err(Refusal::MethodNotAllowed { allow: methods_of(resource) }),
     }
@@ -81,9 +84,13 @@ fn begin(
     }
 }
 
-fn tools(admission: Admission<'_>) -> Result<Answer, Refusal> {
+async fn tools(admission: Admission<'_>) -> Result<Answer, Refusal> {
     let mut trail = begin(&admission, CallType::ToolDiscovery, "GET /tools")?;
     let Admission { core, view, echo, out, .. } = admission;
+    if let Err(refusal) = offload::make_list(core, &view, SHAPE).await {
+        trail.refuse(refusal.reason());
+        return Err(refusal);
+    }
     let list = view.tools_list(SHAPE);
     respond::body(core, out, echo, 200, "application/json", list);
     trail.keep_listed(&ResultBody::Shared(list.clone()));
@@ -115,33 +122,51 @@ async fn description(admission: Admission<'_>) -> Result<Answer, Refusal> {
         text
     } else {
         let shared = core.shared.clone();
-        let made = core.shared.workers.run(move || {
+        let of = view.clone();
+        let made = offload::run(core, &view, move || {
             let base = shared.settings.listen.public_url.as_deref().unwrap_or_default();
-            let text = openapi::describe(&view, base.trim_end_matches('/'));
-            shared.descriptions.keep(&view, text)
+            let text = openapi::describe(&of, base.trim_end_matches('/'));
+            shared.descriptions.keep(&of, text)
         });
-        let Ok(text) = made.await else {
-            trail.refuse(Refusal::Busy.reason());
-            return Err(Refusal::Busy);
-        };
-        text
+        match made.await {
+            Ok(text) => text,
+            Err(error) => {
+                let refusal = Refusal::from(error);
+                trail.refuse(refusal.reason());
+                return Err(refusal);
+            }
+        }
     };
     respond::body(core, out, echo, 200, "application/json", &text);
     trail.close(Outcome::Ok, text.len());
     Ok(written(echo))
 }
 
-fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
+async fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     let trail = begin(&admission, CallType::RestInvocation, "POST /tools/{tool}")?;
     if let Err(refusal) = guard::check_content_type(admission.request) {
         trail.refuse(refusal.reason());
         return Err(refusal);
     }
-    let Admission { core, request, echo, out, .. } = admission;
-    let begun = match arguments(request.body()) {
+    let Admission { core, view, request, echo, out, .. } = admission;
+    // No body stands for no arguments.
+    let body = match request.body().trim_ascii() {
+        [] => Ok(None),
+        body => match offload::check(core, &view, body).await {
+            Ok(checked) => checked.map(Some),
+            Err(refusal) => {
+                trail.refuse(refusal.reason());
+                return Err(refusal);
+            }
+        },
+    };
+    let begun = match arguments(body.as_ref().map(|body| body.as_ref().map(Body::root))) {
         Ok(arguments) => {
             let trace = request.header(Known::TraceParent);
-            invoke::begin(trail, &ToolRequest { name, arguments, trace })
+            match invoke::begin(trail, &ToolRequest { name, arguments, trace }) {
+                Beginning::Begun(begun) => begun,
+                Beginning::Judging(judging) => Box::pin(judging.judged()).await?,
+            }
         }
         Err(text) => {
             let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
@@ -174,16 +199,13 @@ fn written(echo: &Echo) -> Answer {
     Answer::Written { keep_alive: echo.keep_alive }
 }
 
-/// The arguments of a body; no body stands for no arguments.
-fn arguments(body: &[u8]) -> Result<Option<Raw<'_>>, String> {
-    if body.trim_ascii().is_empty() {
-        return Ok(None);
-    }
-    let root =
-        json::guard(body).map_err(|error| format!("the body is not usable: {error}"))?.root();
-    match root.kind() {
-        Kind::Object => Ok(Some(root)),
-        kind => {
+/// The arguments of a body.
+fn arguments<'a>(body: Result<Option<Raw<'a>>, &JsonError>) -> Result<Option<Raw<'a>>, String> {
+    let body = body.map_err(|error| format!("the body is not usable: {error}"))?;
+    match body.map(|root| (root, root.kind())) {
+        None => Ok(None),
+        Some((root, Kind::Object)) => Ok(Some(root)),
+        Some((_, kind)) => {
             Err(format!("the body must be the object of the arguments, not {}", kind.described()))
         }
     }
@@ -257,15 +279,19 @@ pub(crate) fn refuse(core: &Core, out: &mut Vec<u8>, echo: &Echo, refused: &Refu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json;
 
     #[test]
     fn a_body_is_an_object_or_nothing() {
-        for empty in ["", " \n"] {
-            assert_eq!(arguments(empty.as_bytes()), Ok(None));
-        }
-        assert_eq!(arguments(b"{\"a\":1.50}").unwrap().unwrap().text(), "{\"a\":1.50}");
+        let read = |text: &str| {
+            let checked = json::guard(text.as_bytes());
+            let body = checked.as_ref().map(|checked| Some(checked.root()));
+            arguments(body).map(|raw| raw.map(|raw| raw.text().to_owned()))
+        };
+        assert_eq!(arguments(Ok(None)), Ok(None));
+        assert_eq!(read("{\"a\":1.50}"), Ok(Some("{\"a\":1.50}".to_owned())));
         for wrong in ["[]", "7", "{", "{\"a\":1,\"a\":2}"] {
-            assert!(arguments(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(read(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -7,12 +7,15 @@
 //!
 //! The transports differ in how an [`Ending`] is written, and in nothing else. Arguments are judged
 //! and the outgoing request is built before anything runs, so a running call owns all it needs and
-//! outlives the connection it came on.
+//! outlives the connection it came on. Large arguments are judged by a worker, and their call is not
+//! begun before that: what a limit or a policy answers does not depend on how large they are.
 
 use std::sync::Arc;
 
 use super::{
     judge::{self, Intent, Judged},
+    offload::{self, INLINE_BYTES_MAX},
+    refusal::Refusal,
     remainder::{self, Asked},
     running::Registration,
     trail::{self, Trail},
@@ -95,11 +98,34 @@ pub(crate) struct Ended {
     pub(crate) trail: Trail,
 }
 
-/// What a request leads to.
+/// How far a call gets at once.
+#[expect(clippy::large_enum_variant, reason = "nearly all are begun, and none is kept")]
+pub(crate) enum Beginning {
+    Begun(Begun),
+    /// Its arguments are too large to be judged on a core.
+    Judging(Box<Judging>),
+}
+
+/// What a call whose arguments are judged leads to.
 pub(crate) enum Begun {
     Ended(Ended),
     /// Something outside this core has to be waited for.
     Running(ToolCall),
+}
+
+impl From<Ended> for Beginning {
+    fn from(ended: Ended) -> Self {
+        Self::Begun(Begun::Ended(ended))
+    }
+}
+
+/// A call whose arguments are still to be judged, by a worker.
+pub(crate) struct Judging {
+    trail: Trail,
+    supplement: Supplement,
+    tool: Arc<ViewTool>,
+    arguments: OwnedRaw,
+    trace: Option<TraceParent>,
 }
 
 /// A call with all it needs.
@@ -111,8 +137,6 @@ pub(crate) struct ToolCall {
 }
 
 enum Work {
-    /// To judge arguments that are too large for a core, and then to call the API.
-    Judge { tool: Arc<ViewTool>, arguments: Arc<OwnedRaw> },
     /// A call of an HTTP API.
     Rest { tool: Arc<ViewTool>, request: OutgoingRequest },
     /// One of the appliance's own tools that takes a worker.
@@ -122,7 +146,7 @@ enum Work {
 }
 
 /// Takes a call as far as it goes at once.
-pub(crate) fn begin(trail: Trail, request: &ToolRequest<'_>) -> Begun {
+pub(crate) fn begin(trail: Trail, request: &ToolRequest<'_>) -> Beginning {
     match trail.view.meta_tool(request.name) {
         None => begin_tool(trail, request),
         Some(meta_tool) => begin_meta_tool(trail, meta_tool, request),
@@ -131,8 +155,8 @@ pub(crate) fn begin(trail: Trail, request: &ToolRequest<'_>) -> Begun {
 
 /// A call of one of the runtime's own tools about tools. To be told of tools is allowed to whoever
 /// sees them; a call of one goes the way of every call.
-fn begin_meta_tool(mut trail: Trail, meta_tool: MetaTool, request: &ToolRequest<'_>) -> Begun {
-    let ended = |ending, trail| Begun::Ended(Ended::plainly(ending, trail));
+fn begin_meta_tool(mut trail: Trail, meta_tool: MetaTool, request: &ToolRequest<'_>) -> Beginning {
+    let ended = |ending, trail| Beginning::from(Ended::plainly(ending, trail));
     let asked = match MetaToolCall::read(meta_tool, request.arguments) {
         Ok(asked) => asked,
         Err(outcome) => return ended(Ending::Ran(outcome), trail),
@@ -146,7 +170,8 @@ fn begin_meta_tool(mut trail: Trail, meta_tool: MetaTool, request: &ToolRequest<
             trail.call_type = CallType::ToolDiscovery;
             let work = Work::Search { query: (&**query).into(), limit: *limit };
             let supplement = Supplement::NONE;
-            return Begun::Running(ToolCall { trail, supplement, work, trace: None });
+            let call = ToolCall { trail, supplement, work, trace: None };
+            return Beginning::Begun(Begun::Running(call));
         }
         MetaToolCall::Schema(name) => (name, mcp::schemas),
         MetaToolCall::Description(name) => (name, mcp::described),
@@ -162,12 +187,12 @@ fn begin_meta_tool(mut trail: Trail, meta_tool: MetaTool, request: &ToolRequest<
     ended(Ending::Ran(ToolOutcome::Success { structured_json, text: None }), trail)
 }
 
-fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
-    let Found { tool, mut supplement } = match find(&mut trail, request.name) {
+fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Beginning {
+    let Found { tool, supplement } = match find(&mut trail, request.name) {
         Ok(found) => found,
         Err(refused) => {
             trail.denied(refused.reason().as_str());
-            return Begun::Ended(Ended::plainly(Ending::Refused(refused), trail));
+            return Ended::plainly(Ending::Refused(refused), trail).into();
         }
     };
     trail.tool = Some(tool.clone());
@@ -180,7 +205,7 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         Discovery::Removed(arguments) => Some(arguments),
         Discovery::Alone => {
             let outcome = ToolOutcome::InvalidArguments { text: discover_first(&tool) };
-            return Begun::Ended(Ended::plainly(Ending::Ran(outcome), trail));
+            return Ended::plainly(Ending::Ran(outcome), trail).into();
         }
     };
     let arguments = stripped.as_ref().map_or(request.arguments, |stripped| Some(stripped.as_raw()));
@@ -191,10 +216,23 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     };
     let trace = request.trace.and_then(TraceParent::parse);
     if let Some(arguments) = arguments.filter(|all| judge::is_for_a_worker(&tool, *all)) {
-        let work = Work::Judge { tool, arguments: Arc::new(arguments.to_owned()) };
-        return Begun::Running(ToolCall { trail, supplement, work, trace });
+        let arguments = arguments.to_owned();
+        return Beginning::Judging(Box::new(Judging { trail, supplement, tool, arguments, trace }));
     }
-    let (intent, side_effect) = match &asked {
+    let call = Found { tool, supplement };
+    Beginning::Begun(begin_judged(trail, call, arguments, &asked, trace))
+}
+
+/// Begins a call whose arguments are small enough to be judged here.
+fn begin_judged(
+    mut trail: Trail,
+    call: Found,
+    arguments: Option<Raw<'_>>,
+    asked: &Asked,
+    trace: Option<TraceParent>,
+) -> Begun {
+    let Found { tool, mut supplement } = call;
+    let (intent, side_effect) = match asked {
         // It is there already.
         Asked::Part(handle) => (Intent::Part(handle), SideEffect::Read),
         Asked::NothingSaid(_) | Asked::Nothing => judge::intend(&mut trail, &tool, arguments),
@@ -280,6 +318,49 @@ fn discover_first(tool: &ViewTool) -> String {
     )
 }
 
+impl Judging {
+    /// Has the arguments judged; from then on the call is one like any other.
+    ///
+    /// # Errors
+    /// The workers have no room for it: nothing was done.
+    pub(crate) async fn judged(self) -> Result<Begun, Refusal> {
+        let Self { mut trail, supplement, tool, arguments, trace } = self;
+        let work = {
+            let tool = Arc::clone(&tool);
+            move || judge::judge(&tool, &arguments)
+        };
+        let judged = offload::run(&trail.core, &trail.view, work).await;
+        let Judged { kept, repairs, side_effect, request } = match judged {
+            Ok(Some(judged)) => judged,
+            Ok(None) => {
+                let ending = Ending::Refused(Refused::Unknown);
+                return Ok(Begun::Ended(Ended::plainly(ending, trail)));
+            }
+            Err(error) => {
+                let refusal = Refusal::from(error);
+                trail.refuse(refusal.reason());
+                return Err(refusal);
+            }
+        };
+        trail.keep_arguments(|| kept);
+        trail.repairs = repairs;
+        if let Err(ending) = judge::allow(&mut trail, &tool, request.is_ok(), side_effect) {
+            return Ok(Begun::Ended(Ended::plainly(ending, trail)));
+        }
+        Ok(match request {
+            Ok(request) => {
+                let work = Work::Rest { tool, request };
+                Begun::Running(ToolCall { trail, supplement, work, trace })
+            }
+            Err(text) => {
+                let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
+                let ended = Ended { ending, supplement, is_part: false, trail };
+                Begun::Ended(ended)
+            }
+        })
+    }
+}
+
 impl ToolCall {
     /// Runs the call to its end, or until a cancellation finds its registration.
     ///
@@ -303,12 +384,7 @@ impl ToolCall {
     }
 
     async fn perform(&mut self) -> Ending {
-        if let Err(ending) = self.judge().await {
-            return ending;
-        }
         match &self.work {
-            // Was judged.
-            Work::Judge { .. } => Ending::Cancelled,
             Work::Rest { tool, request } => {
                 let environment = CallEnvironment {
                     execution_id: self.trail.execution_id,
@@ -345,50 +421,26 @@ impl ToolCall {
         }
     }
 
-    /// Judges arguments that still have to be; from then on the call is one like any other.
-    async fn judge(&mut self) -> Result<(), Ending> {
-        let Work::Judge { tool, arguments } = &self.work else { return Ok(()) };
-        let (tool, arguments) = (Arc::clone(tool), Arc::clone(arguments));
-        let judged = {
-            let tool = Arc::clone(&tool);
-            self.trail.core.shared.workers.run(move || judge::judge(&tool, &arguments)).await
-        };
-        let judged = judged.map_err(|error| Ending::Ran(busy(error)))?;
-        let Some(Judged { kept, repairs, side_effect, request }) = judged else {
-            return Err(Ending::Refused(Refused::Unknown));
-        };
-        self.trail.keep_arguments(|| kept);
-        self.trail.repairs = repairs;
-        judge::allow(&mut self.trail, &tool, request.is_ok(), side_effect)?;
-        let request =
-            request.map_err(|text| Ending::Ran(ToolOutcome::InvalidArguments { text }))?;
-        self.work = Work::Rest { tool, request };
-        Ok(())
-    }
-
     async fn on_a_worker(
         &self,
         work: impl FnOnce(&View) -> ToolOutcome + Send + 'static,
     ) -> ToolOutcome {
         let view = self.trail.view.clone();
-        let ran = self.trail.core.shared.workers.run(move || work(&view)).await;
+        let ran = offload::run(&self.trail.core, &self.trail.view, move || work(&view)).await;
         ran.unwrap_or_else(busy)
     }
 }
-
-/// Of larger results what is kept is made on a worker.
-const KEPT_INLINE_BYTES_MAX: usize = 128 * 1024;
 
 /// Keeps what is to be kept of a large result. Where the workers are busy it is kept with all
 /// others, when the call is settled.
 async fn keep_large(trail: &mut Trail, tool: &Arc<ViewTool>, outcome: &ToolOutcome) {
     let ToolOutcome::Success { structured_json: Some(json), .. } = outcome else { return };
-    if !tool.log_payloads || json.len() <= KEPT_INLINE_BYTES_MAX {
+    if !tool.log_payloads || json.len() <= INLINE_BYTES_MAX {
         return;
     }
     let (tool, json) = (Arc::clone(tool), json.clone());
     let keep = move || trail::kept_json(&tool, &json);
-    if let Ok(kept) = trail.core.shared.workers.run(keep).await {
+    if let Ok(kept) = offload::run(&trail.core, &trail.view, keep).await {
         trail.keep_result_as(kept);
     }
 }

@@ -10,7 +10,7 @@ use super::{
     core::Core,
     event_stream::EventStream,
     execute::{self, Asking, Work},
-    guard,
+    guard, offload,
     outlet::Purpose,
     pipeline::Admission,
     refusal::Refusal,
@@ -81,7 +81,9 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
 pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
     let request = admission.request;
     guard::check_content_type(request)?;
-    let incoming = rpc::parse(request.body())?;
+    let body = offload::check(admission.core, &admission.view, request.body()).await?;
+    let body = body.map_err(RpcError::from)?;
+    let incoming = rpc::read(body.root())?;
     let (session, stream) = match prepare(&mut admission, &incoming).await {
         Ok(prepared) => prepared,
         Err(refusal) => {
@@ -102,7 +104,7 @@ pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Ref
         session.set_revision(initialization.revision);
         Ok(session.clone())
     };
-    let work = execute::begin(&asking, &incoming, &mut negotiated)?;
+    let work = execute::begin(&asking, &incoming, &mut negotiated).await?;
     let Admission { core, echo, out, .. } = admission;
     match work {
         Work::Nothing => {}

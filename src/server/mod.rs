@@ -33,6 +33,7 @@ mod legacy;
 mod memory;
 mod message;
 mod note;
+mod offload;
 mod openapi;
 mod operators;
 mod outlet;

@@ -7,6 +7,7 @@ use crate::{
     governance::Limited,
     identity,
     rpc::{RpcError, code},
+    rt::WorkError,
 };
 
 /// A request that is not served, and why.
@@ -46,8 +47,10 @@ pub(crate) enum Refusal {
     Limited(Limited),
     /// The audit is strict and cannot take a record of the request.
     AuditUnavailable,
-    /// The core carries as many event streams or calls as it may.
+    /// The core carries as many event streams or calls as it may, or the workers have no room.
     Busy,
+    /// As much as may waits already for the tenant's share of the workers.
+    TenantBusy,
     /// The store cannot be asked or cannot take what must be kept.
     StoreUnavailable,
     /// The body is not a message this server takes.
@@ -72,7 +75,7 @@ impl Refusal {
             Self::StreamsNeedHttp11 => 505,
             Self::UnsupportedRevision { .. } | Self::SessionRequired | Self::Message(_) => 400,
             Self::StreamTaken => 409,
-            Self::TooManySessions { .. } | Self::Limited(_) => 429,
+            Self::TooManySessions { .. } | Self::Limited(_) | Self::TenantBusy => 429,
             Self::AuditUnavailable | Self::Busy | Self::StoreUnavailable => 503,
         }
     }
@@ -148,6 +151,12 @@ impl Refusal {
                     .into(),
             ),
             Self::Busy => (code::SERVER, "The server is at its limit. Try again shortly.".into()),
+            Self::TenantBusy => (
+                code::SERVER,
+                "Too many large requests of this tenant wait already; nothing was done. Try again \
+                 shortly."
+                    .into(),
+            ),
             Self::StoreUnavailable => (
                 code::SERVER,
                 "Sessions cannot be read or kept right now. The session is not lost: try again."
@@ -181,6 +190,7 @@ impl Refusal {
             Self::Limited(limited) => limited.reason().as_str(),
             Self::AuditUnavailable => "audit_unavailable",
             Self::Busy => "busy",
+            Self::TenantBusy => "tenant_busy",
             Self::StoreUnavailable => "store_unavailable",
             Self::Message(_) => "bad_message",
             Self::ModernMethod { .. } => "modern_method",
@@ -200,7 +210,7 @@ impl Refusal {
             Self::Limited(limited) => {
                 Some(("Retry-After", limited.retry_after_seconds().to_string().into()))
             }
-            Self::AuditUnavailable | Self::Busy | Self::StoreUnavailable => {
+            Self::AuditUnavailable | Self::Busy | Self::TenantBusy | Self::StoreUnavailable => {
                 Some(("Retry-After", "1".into()))
             }
             _ => None,
@@ -223,5 +233,14 @@ pub(crate) fn over_limit(limited: &Limited) -> RpcError {
 impl From<RpcError> for Refusal {
     fn from(error: RpcError) -> Self {
         Self::Message(error)
+    }
+}
+
+impl From<WorkError> for Refusal {
+    fn from(error: WorkError) -> Self {
+        match error {
+            WorkError::ShareFull => Self::TenantBusy,
+            WorkError::Full | WorkError::Panicked | WorkError::Stopped => Self::Busy,
+        }
     }
 }

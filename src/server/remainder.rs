@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{
     kept::{NextPart, ResultOwner},
+    offload::{self, INLINE_BYTES_MAX},
     trail::{Origin, Trail},
 };
 use crate::{
@@ -28,8 +29,6 @@ use crate::{
 
 /// The member of `_meta` that says the same to programs.
 const META: &str = "io.ringway/rest";
-/// A result up to this size is cut on the core.
-const INLINE_BYTES_MAX: usize = 128 * 1024;
 
 /// A result within the budget of its tool; what does not fit is kept.
 pub(crate) async fn within_budget(
@@ -59,7 +58,7 @@ pub(crate) async fn within_budget(
             let cut = cut(&whole, &budget);
             (whole, cut)
         };
-        match trail.core.shared.workers.run(work).await {
+        match offload::run(&trail.core, &trail.view, work).await {
             Ok(done) => done,
             Err(error) => {
                 let text = format!(

@@ -8,7 +8,7 @@ use super::{
     core::Core,
     event_stream::EventStream,
     execute::{self, Asking, Work},
-    guard,
+    guard, offload,
     outlet::{Outlet, Purpose},
     pipeline::Admission,
     refusal::Refusal,
@@ -20,7 +20,7 @@ use crate::{
     governance::{Handles, Listening},
     http::{Known, RequestView, accept::Accepts},
     mcp::{Initialization, Revision},
-    rpc::{self, Incoming, Message},
+    rpc::{self, Incoming, Message, RpcError},
     rt,
     sessions::{Session, SessionId},
     settings::Connected,
@@ -31,7 +31,9 @@ use crate::{
 pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
     let request = admission.request;
     guard::check_content_type(request)?;
-    let incoming = rpc::parse(request.body())?;
+    let body = offload::check(admission.core, &admission.view, request.body()).await?;
+    let body = body.map_err(RpcError::from)?;
+    let incoming = rpc::read(body.root())?;
     let prepared = match prepare(&mut admission, &incoming).await {
         Ok(prepared) => prepared,
         Err(refusal) => {
@@ -67,7 +69,7 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         }
         Ok(session)
     };
-    let work = execute::begin(&asking, &incoming, &mut open_session)?;
+    let work = execute::begin(&asking, &incoming, &mut open_session).await?;
     let revision = asking.revision;
     let (session, header) = match opened {
         Some((id, session)) => (Some(session), Some(id)),

@@ -157,3 +157,79 @@ fn workers_contain_panics_and_refuse_what_does_not_fit() {
         assert_eq!(pool.run(|| 1).await, Err(WorkError::Stopped));
     });
 }
+
+/// One name floods the pool: it gets one thread of two, what it may not have waiting is refused, and
+/// others and the server itself go on beside it.
+#[test]
+fn nobody_takes_more_than_a_share_of_the_workers() {
+    on_core(async {
+        let pool = WorkerPool::start(2, 64).unwrap();
+        let gate = Arc::new(AtomicBool::new(false));
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let outcomes = Rc::new(RefCell::new(Vec::new()));
+        for _ in 0..12 {
+            let (pool, outcomes, gate) = (pool.clone(), Rc::clone(&outcomes), Arc::clone(&gate));
+            let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+            spawn(async move {
+                let outcome = pool.run_for("greedy", move || {
+                    most.fetch_max(running.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
+                    while !gate.load(Ordering::Acquire) {
+                        thread::yield_now();
+                    }
+                    running.fetch_sub(1, Ordering::AcqRel);
+                });
+                let outcome = outcome.await;
+                outcomes.borrow_mut().push(outcome);
+            });
+        }
+        // One runs, eight wait, the others are too many.
+        until("too much is refused", || outcomes.borrow().len() >= 3).await;
+        assert_eq!(*outcomes.borrow(), [Err(WorkError::ShareFull); 3]);
+        for round in 0..20 {
+            assert_eq!(pool.run_for("modest", move || round).await, Ok(round));
+            assert_eq!(pool.run(move || round).await, Ok(round));
+        }
+        gate.store(true, Ordering::Release);
+        until("all of it is done", || outcomes.borrow().len() == 12).await;
+        assert_eq!(outcomes.borrow()[3..], [Ok(()); 9]);
+        assert_eq!(most.load(Ordering::Acquire), 1);
+        // Nothing is left of either name.
+        assert_eq!(pool.run_for("greedy", || 1).await, Ok(1));
+        pool.stop();
+        assert_eq!(pool.run_for("greedy", || 1).await, Err(WorkError::Stopped));
+    });
+}
+
+#[test]
+fn names_and_the_server_itself_take_turns() {
+    on_core(async {
+        let pool = WorkerPool::start(1, 64).unwrap();
+        let gate = Arc::new(AtomicBool::new(false));
+        let order = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let held = Arc::clone(&gate);
+        let (of_pool, done) = (pool.clone(), Rc::new(RefCell::new(0)));
+        spawn(async move {
+            let wait = move || {
+                while !held.load(Ordering::Acquire) {
+                    thread::yield_now();
+                }
+            };
+            of_pool.run(wait).await.unwrap();
+        });
+        for whose in ["a", "a", "a", "b", "", ""] {
+            let (pool, order, done) = (pool.clone(), Arc::clone(&order), Rc::clone(&done));
+            spawn(async move {
+                let note = move || order.lock().push(whose);
+                match whose {
+                    "" => pool.run(note).await.unwrap(),
+                    whose => pool.run_for(whose, note).await.unwrap(),
+                }
+                *done.borrow_mut() += 1;
+            });
+        }
+        sleep(20 * MS).await;
+        gate.store(true, Ordering::Release);
+        until("all of it is done", || *done.borrow() == 6).await;
+        assert_eq!(*order.lock(), ["a", "", "b", "", "a", "a"]);
+    });
+}
