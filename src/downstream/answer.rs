@@ -115,7 +115,7 @@ impl<'a> Head<'a> {
             Media::Binary { .. } if plan.picks() => withheld(),
             Media::Binary { name } => {
                 let (media_type, bytes) = (name.clone().into_owned(), body.into());
-                Ok(ToolOutcome::File(Box::new(File { media_type, bytes, kept_at: None })))
+                Ok(ToolOutcome::File(Box::new(File { media_type, bytes, ..File::default() })))
             }
         }
     }
@@ -134,7 +134,7 @@ fn failed(
     match body {
         Ok(body) => describe(head, &Media::of(content_type, body), body, asked),
         Err(error) => {
-            let text = describe(head, &Media::Text { single_byte: false }, b"", asked);
+            let text = describe(head, &Media::Text(None), b"", asked);
             format!("{text}\nIts body cannot be read: {error}.")
         }
     }

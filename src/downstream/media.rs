@@ -148,11 +148,8 @@ fn self_declared(body: &[u8]) -> Charset {
         return None;
     }
     let lower = start.to_ascii_lowercase();
-    let word: &[u8] = if lower.trim_ascii_start().starts_with(b"<?xml") {
-        b"encoding"
-    } else {
-        b"charset"
-    };
+    let word: &[u8] =
+        if lower.trim_ascii_start().starts_with(b"<?xml") { b"encoding" } else { b"charset" };
     let at = memmem::find(&lower, word)? + word.len();
     let value = lower[at..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let value = value.strip_prefix(b"\"").or_else(|| value.strip_prefix(b"'")).unwrap_or(value);

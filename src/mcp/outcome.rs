@@ -34,7 +34,7 @@ pub enum ToolOutcome {
 }
 
 /// A result that is a file: a picture, a recording, a document.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct File {
     /// Its media type, without parameters.
     pub media_type: String,
@@ -42,6 +42,9 @@ pub struct File {
     pub bytes: Arc<[u8]>,
     /// The resource it is kept as, where it is.
     pub kept_at: Option<KeptAt>,
+    /// It says what it is in structured content too, which a tool with an output schema owes its
+    /// clients.
+    pub is_described: bool,
 }
 
 /// Where a file is kept.
@@ -77,6 +80,10 @@ impl ToolOutcome {
                 json::write_string(&mut json, text.as_deref().unwrap_or_default());
                 json.push(b'}');
                 Self::Success { structured_json: Some(json), text }
+            }
+            Self::File(mut file) => {
+                file.is_described = true;
+                Self::File(file)
             }
             other => other,
         }
@@ -140,7 +147,7 @@ fn success(
 /// A file as the block its media type and the revision have for it: recordings are known from
 /// 2025-03-26 on, links from 2025-06-18 on.
 fn file_result(file: &File, supplement: &Supplement, revision: Revision) -> ResultBody {
-    let File { media_type, bytes, kept_at } = file;
+    let File { media_type, bytes, kept_at, is_described } = file;
     let link = kept_at.as_ref().filter(|kept| kept.is_link);
     let size = if link.is_some() { 0 } else { bytes.len() };
     let mut out = Vec::with_capacity(size * 4 / 3 + 512);
@@ -174,7 +181,13 @@ fn file_result(file: &File, supplement: &Supplement, revision: Revision) -> Resu
         out.push(b',');
         text_block(&mut out, note);
     }
-    out.extend_from_slice(b"],\"isError\":false");
+    out.push(b']');
+    if *is_described && revision >= Revision::V20250618 {
+        out.extend_from_slice(b",\"structuredContent\":{\"result\":");
+        json::write_string(&mut out, &format!("{} bytes of {media_type}", bytes.len()));
+        out.push(b'}');
+    }
+    out.extend_from_slice(b",\"isError\":false");
     meta(&mut out, supplement);
     out.push(b'}');
     ResultBody::Owned(out)

@@ -23,6 +23,7 @@ mod cores;
 mod event_stream;
 mod execute;
 mod facade;
+mod file;
 mod guard;
 mod health;
 mod housekeeping;

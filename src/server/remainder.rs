@@ -15,7 +15,7 @@ use super::{
     trail::{Origin, Trail},
 };
 use crate::{
-    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, View, ViewTool},
+    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, ToolName, View, ViewTool},
     governance,
     identity::Caller,
     json::{self, Kind, OwnedRaw, Raw, write_string},
@@ -89,7 +89,7 @@ pub(crate) async fn within_budget(
     }
 }
 
-fn owner(view: &View, caller: Caller) -> ResultOwner {
+pub(crate) fn owner(view: &View, caller: Caller) -> ResultOwner {
     let (tenant, client_application) = (view.tenant.clone(), view.client_application.clone());
     ResultOwner { tenant, client_application, caller }
 }
@@ -170,10 +170,12 @@ pub(crate) fn read(origin: &Origin<'_>, uri: &str) -> Result<ResultBody, RpcErro
         let decision = governance::decide(&tool.permission, origin.trust, SideEffect::Read, now_ms);
         decision.is_allowed
     };
-    let next = uri
-        .strip_prefix(KEPT_RESULTS)
-        .and_then(|handle| kept.next(handle, &owner, None, now_ms))
-        .filter(|next| origin.view.tool(next.tool.as_str()).is_some_and(is_allowed));
+    let may_read = |tool: &ToolName| origin.view.tool(tool.as_str()).is_some_and(is_allowed);
+    let handle = uri.strip_prefix(KEPT_RESULTS).unwrap_or_default();
+    if let Some((file, _)) = kept.file(handle, &owner, now_ms).filter(|(_, tool)| may_read(tool)) {
+        return Ok(mcp::blob_resource(uri, &file));
+    }
+    let next = kept.next(handle, &owner, None, now_ms).filter(|next| may_read(&next.tool));
     let Some(NextPart { part, handle, .. }) = next else { return Err(mcp::unknown_resource(uri)) };
     let mut supplement = Supplement::NONE;
     tell(&mut supplement, &part.missing, handle.as_deref(), false);

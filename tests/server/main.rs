@@ -30,6 +30,7 @@ mod governed;
 mod keys;
 mod lifecycle;
 mod limits;
+mod media;
 mod names;
 mod operators;
 mod policies;
