@@ -18,6 +18,7 @@ use crate::{
     audit,
     catalog::ToolShape,
     governance::{Class, Level, Limited},
+    http::RequestView,
     json::Kind,
     mcp::{
         self, DispatchContext, Initialization, Invocation, Revision, Step, Supplement, ToolOutcome,
@@ -34,8 +35,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) session: Option<&'a Arc<Session>>,
     /// The message came in a session that has been initialized.
     pub(crate) initialized: bool,
-    /// The `traceparent` the request came with.
-    pub(crate) trace: Option<&'a [u8]>,
+    /// The HTTP request.
+    pub(crate) http: RequestView<'a>,
 }
 
 /// What a body leads to.
@@ -429,7 +430,7 @@ fn invoke(
     let asked = ToolRequest {
         name: &invocation.name,
         arguments: invocation.arguments,
-        trace: asking.trace,
+        http: asking.http,
     };
     let progress_token = invocation.progress_token.map(|token| token.text().into());
     match invoke::begin(trail, &asked) {

@@ -31,7 +31,7 @@ use crate::{
     audit::{CallType, Outcome, Transport},
     catalog::ToolShape,
     governance::{Class, Reason},
-    http::{Known, Method},
+    http::Method,
     json::{JsonError, Kind, Raw},
     mcp::{self, Revision, Supplement, ToolOutcome},
     rpc::ResultBody,
@@ -162,8 +162,7 @@ async fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     };
     let begun = match arguments(body.as_ref().map(|body| body.as_ref().map(Body::root))) {
         Ok(arguments) => {
-            let trace = request.header(Known::TraceParent);
-            match invoke::begin(trail, &ToolRequest { name, arguments, trace }) {
+            match invoke::begin(trail, &ToolRequest { name, arguments, http: *request }) {
                 Beginning::Begun(begun) => begun,
                 Beginning::Judging(judging) => Box::pin(judging.judged()).await?,
             }

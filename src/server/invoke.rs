@@ -24,8 +24,9 @@ use super::{
 use crate::{
     audit::{CallType, Outcome},
     catalog::{BuiltinTool, Deprecated, DiscoveryMode, MetaTool, SideEffect, View, ViewTool},
-    downstream::{self, Blame, CallEnvironment, CallError, Called},
+    downstream::{self, Blame, CallEnvironment, CallError, Called, Carried},
     governance::{Decision, Level, Limited, Reason},
+    http::{Known, RequestView},
     json::{OwnedRaw, Raw},
     mapping::{self, Discovery, OutgoingRequest, SCHEMA_DISCOVERY},
     mcp::{self, MetaToolCall, Supplement, ToolOutcome},
@@ -39,8 +40,8 @@ pub(crate) struct ToolRequest<'a> {
     pub(crate) name: &'a str,
     /// An object; `None` stands for an empty one.
     pub(crate) arguments: Option<Raw<'a>>,
-    /// The `traceparent` it came with.
-    pub(crate) trace: Option<&'a [u8]>,
+    /// The HTTP request it came in: its trace, and what a connection forwards of it.
+    pub(crate) http: RequestView<'a>,
 }
 
 /// How a call ended.
@@ -126,7 +127,7 @@ pub(crate) struct Judging {
     supplement: Supplement,
     tool: Arc<ViewTool>,
     arguments: OwnedRaw,
-    trace: Option<TraceParent>,
+    taken: Taken,
 }
 
 /// A call with all it needs.
@@ -134,7 +135,21 @@ pub(crate) struct ToolCall {
     trail: Trail,
     supplement: Supplement,
     work: Work,
+    taken: Taken,
+}
+
+/// What a call takes of the request that it outlives.
+#[derive(Default)]
+struct Taken {
     trace: Option<TraceParent>,
+    carried: Carried,
+}
+
+impl Taken {
+    fn of(tool: &ViewTool, request: &RequestView<'_>) -> Self {
+        let trace = request.header(Known::TraceParent).and_then(TraceParent::parse);
+        Self { trace, carried: Carried::of(tool, request) }
+    }
 }
 
 enum Work {
@@ -171,7 +186,7 @@ fn begin_meta_tool(mut trail: Trail, meta_tool: MetaTool, request: &ToolRequest<
             trail.call_type = CallType::ToolDiscovery;
             let work = Work::Search { query: (&**query).into(), limit: *limit };
             let supplement = Supplement::NONE;
-            let call = ToolCall { trail, supplement, work, trace: None };
+            let call = ToolCall::here(trail, supplement, work);
             return Beginning::Begun(Begun::Running(call));
         }
         MetaToolCall::Schema(name) => (name, mcp::schemas),
@@ -215,13 +230,14 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Beginning {
         Asked::NothingSaid(arguments) => Some(arguments.as_raw()),
         Asked::Part(_) | Asked::Nothing => arguments,
     };
-    let trace = request.trace.and_then(TraceParent::parse);
+    let taken = Taken::of(&tool, &request.http);
     if let Some(arguments) = arguments.filter(|all| judge::is_for_a_worker(&tool, *all)) {
         let arguments = arguments.to_owned();
-        return Beginning::Judging(Box::new(Judging { trail, supplement, tool, arguments, trace }));
+        let judging = Judging { trail, supplement, tool, arguments, taken };
+        return Beginning::Judging(Box::new(judging));
     }
     let call = Found { tool, supplement };
-    Beginning::Begun(begin_judged(trail, call, arguments, &asked, trace))
+    Beginning::Begun(begin_judged(trail, call, arguments, &asked, taken))
 }
 
 /// Begins a call whose arguments are small enough to be judged here.
@@ -230,7 +246,7 @@ fn begin_judged(
     call: Found,
     arguments: Option<Raw<'_>>,
     asked: &Asked,
-    trace: Option<TraceParent>,
+    taken: Taken,
 ) -> Begun {
     let Found { tool, mut supplement } = call;
     let (intent, side_effect) = match asked {
@@ -247,12 +263,12 @@ fn begin_judged(
         Intent::Request(plan, arguments) => {
             let request = plan.build(&arguments);
             let work = Work::Rest { tool: Arc::clone(&tool), request };
-            return Begun::Running(ToolCall { trail, supplement, work, trace });
+            return Begun::Running(ToolCall { trail, supplement, work, taken });
         }
         // Whoever has many sessions: they are not looked through on a core.
         Intent::Builtin(builtin @ BuiltinTool::ListSessions) => {
             let work = Work::Worker(builtin);
-            return Begun::Running(ToolCall { trail, supplement, work, trace: None });
+            return Begun::Running(ToolCall::here(trail, supplement, work));
         }
         Intent::Builtin(builtin) => {
             downstream::run_builtin(builtin, &*trail.core.shared, &trail.view)
@@ -325,7 +341,7 @@ impl Judging {
     /// # Errors
     /// The workers have no room for it: nothing was done.
     pub(crate) async fn judged(self) -> Result<Begun, Refusal> {
-        let Self { mut trail, supplement, tool, arguments, trace } = self;
+        let Self { mut trail, supplement, tool, arguments, taken } = self;
         let work = {
             let tool = Arc::clone(&tool);
             move || judge::judge(&tool, &arguments)
@@ -351,7 +367,7 @@ impl Judging {
         Ok(match request {
             Ok(request) => {
                 let work = Work::Rest { tool, request };
-                Begun::Running(ToolCall { trail, supplement, work, trace })
+                Begun::Running(ToolCall { trail, supplement, work, taken })
             }
             Err(text) => {
                 let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
@@ -363,6 +379,11 @@ impl Judging {
 }
 
 impl ToolCall {
+    /// A call that asks nobody outside.
+    fn here(trail: Trail, supplement: Supplement, work: Work) -> Self {
+        Self { trail, supplement, work, taken: Taken::default() }
+    }
+
     /// Runs the call to its end, or until a cancellation finds its registration.
     ///
     /// # Cancel safety
@@ -390,7 +411,8 @@ impl ToolCall {
                 let environment = CallEnvironment {
                     execution_id: self.trail.execution_id,
                     external_id: self.trail.external_id.as_deref(),
-                    trace: self.trace,
+                    trace: self.taken.trace,
+                    carried: &self.taken.carried,
                 };
                 let call = self.trail.core.rest.run(&tool.tool, request, &environment);
                 let Called { result, status, elapsed } = call.await;
