@@ -138,9 +138,10 @@ impl CompiledCredentials {
         }
         let is_ready = made.oauth.is_none()
             && made.audience.is_none()
-            && connection.credentials.iter().all(|credential| {
-                matches!(credential.secret(), Some((_, SecretSource::Text(_))))
-            });
+            && connection
+                .credentials
+                .iter()
+                .all(|credential| matches!(credential.secret(), Some((_, SecretSource::Text(_)))));
         let known = |source: &SecretSource| match source {
             SecretSource::Text(secret) => Ok(secret.clone()),
             SecretSource::Elsewhere(_) => Ok(super::Secret::new("elsewhere")),
@@ -246,9 +247,7 @@ fn take(list: &mut Vec<String>, name: &str, what: &str, report: &mut impl FnMut(
 
 fn check_text(field: &str, text: &str, report: &mut impl FnMut(String)) {
     if text.len() > TEXT_BYTES_MAX || text.chars().any(char::is_control) {
-        report(format!(
-            "{field}: longer than {TEXT_BYTES_MAX} bytes, or with control characters"
-        ));
+        report(format!("{field}: longer than {TEXT_BYTES_MAX} bytes, or with control characters"));
     }
 }
 
@@ -314,7 +313,8 @@ fn oauth(
         check_text(".parameters", name, report);
         check_text(".parameters", value, report);
     }
-    let endpoint = Endpoint::parse(token_url).map_err(|fault| report(format!(".token_url: {fault}")));
+    let endpoint =
+        Endpoint::parse(token_url).map_err(|fault| report(format!(".token_url: {fault}")));
     let mut digest = Context::new(&SHA256);
     for part in [connection.tenant.as_str(), connection.id.as_str()] {
         digest.update(part.as_bytes());

@@ -94,11 +94,32 @@ mod tests {
     #[test]
     fn what_is_personal_or_of_one_hop_is_refused_under_either_name() {
         for name in [
-            "Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "X-Api-Key", "Host",
-            "Connection", "Keep-Alive", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
-            "Proxy-Authenticate", "Proxy-Connection", "Content-Length", "Content-Type",
-            "Accept-Encoding", "Forwarded", "X-Forwarded-For", "x-forwarded-user", "X-Real-IP",
-            "Remote-User", "X-Auth-Request-Email", "Mcp-Session-Id", "a b", "",
+            "Authorization",
+            "Proxy-Authorization",
+            "Cookie",
+            "Set-Cookie",
+            "X-Api-Key",
+            "Host",
+            "Connection",
+            "Keep-Alive",
+            "TE",
+            "Trailer",
+            "Transfer-Encoding",
+            "Upgrade",
+            "Proxy-Authenticate",
+            "Proxy-Connection",
+            "Content-Length",
+            "Content-Type",
+            "Accept-Encoding",
+            "Forwarded",
+            "X-Forwarded-For",
+            "x-forwarded-user",
+            "X-Real-IP",
+            "Remote-User",
+            "X-Auth-Request-Email",
+            "Mcp-Session-Id",
+            "a b",
+            "",
         ] {
             assert!(refusal(name).is_some(), "{name}");
         }

@@ -68,7 +68,8 @@ impl CompiledPolling {
         if let Some(both) = done.iter().find(|state| failed.contains(state)) {
             fault(format!("done, failed: both have {both:?}"));
         }
-        let state = field.map(|field| StateField { field, done: done.clone(), failed: failed.clone() });
+        let state =
+            field.map(|field| StateField { field, done: done.clone(), failed: failed.clone() });
         let interval = Duration::from_millis(*interval_ms);
         (faults.len() == before).then_some(Self { interval, state, result_url })
     }

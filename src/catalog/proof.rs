@@ -176,8 +176,7 @@ mod tests {
 
     #[test]
     fn each_kind_goes_to_its_place() {
-        let basic =
-            Credential::Basic { username: "ada".to_owned(), password: text("pass:word") };
+        let basic = Credential::Basic { username: "ada".to_owned(), password: text("pass:word") };
         let made = proof(&[basic]).unwrap();
         assert_eq!(headers(&made), ["X-Team: a", "Authorization: Basic YWRhOnBhc3M6d29yZA=="]);
         let made = proof(&[Credential::Bearer { token: text("t-1") }]).unwrap();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::compile::Connections;
 use super::{
-    BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Entry, OperationName, Tool, Toolset, ToolsetKind,
+    BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Entry, OperationName, Tool,
+    Toolset, ToolsetKind,
 };
 
 /// A toolset as the runtime uses it.

@@ -34,7 +34,8 @@ impl Carried {
             }
         }
         if let Some(audience) = &connection.credentials.audience {
-            carried.token = bearer(request).filter(|token| is_for(token, audience)).map(Secret::new);
+            carried.token =
+                bearer(request).filter(|token| is_for(token, audience)).map(Secret::new);
         }
         carried
     }

@@ -148,10 +148,8 @@ impl Dialer {
     /// What a destination is verified with, read off the core the first time.
     async fn trust(&self, to: &Destination<'_>) -> Result<ClientTls, Undialled> {
         if to.roots.is_empty() && to.certificate.is_none() {
-            let missing = Undialled::Unreachable {
-                problem: Unreachable::NoTls,
-                detail: String::new(),
-            };
+            let missing =
+                Undialled::Unreachable { problem: Unreachable::NoTls, detail: String::new() };
             return self.tls.clone().ok_or(missing);
         }
         let files = Files::of(to, &self.extra_roots);

@@ -78,7 +78,8 @@ impl Keyring {
         }
         let mut found = found.into_iter();
         let next = |_: &SecretSource| found.next().unwrap_or_else(|| Err("is not there".into()));
-        let mut proof = Proof::new(&connection.headers, &credentials.list, next).map_err(missing)?;
+        let mut proof =
+            Proof::new(&connection.headers, &credentials.list, next).map_err(missing)?;
         if credentials.audience.is_some() {
             let Some(token) = proving.carried.token() else {
                 return Err(failed(CredentialProblem::NotForAudience, ""));
@@ -161,10 +162,8 @@ impl Keyring {
         dialer: &Dialer,
         budget: &Budget,
     ) -> Result<Issued, NoToken> {
-        let failed = |problem: CredentialProblem, detail: &str| NoToken {
-            problem,
-            detail: detail.into(),
-        };
+        let failed =
+            |problem: CredentialProblem, detail: &str| NoToken { problem, detail: detail.into() };
         let secret = self.find(dialer, &client.client_secret).await;
         let secret = secret.map_err(|reason| failed(CredentialProblem::Missing, &reason))?;
         let request = TokenRequest::new(client, &secret);
@@ -174,15 +173,18 @@ impl Keyring {
             headers_max: HEADERS_MAX,
             body_bytes_max: ANSWER_BYTES_MAX,
         };
-        let mut line = dialer.dial(&to, limits, budget.connect).await.map_err(|error| match error {
-            Undialled::Unreachable { problem, detail } => {
-                failed(CredentialProblem::TokenUnreachable(problem), &detail)
-            }
-            Undialled::Certificate { detail } => failed(CredentialProblem::Certificate, &detail),
-            Undialled::Overloaded => {
-                failed(CredentialProblem::TokenUnusable, "the workers are busy")
-            }
-        })?;
+        let mut line =
+            dialer.dial(&to, limits, budget.connect).await.map_err(|error| match error {
+                Undialled::Unreachable { problem, detail } => {
+                    failed(CredentialProblem::TokenUnreachable(problem), &detail)
+                }
+                Undialled::Certificate { detail } => {
+                    failed(CredentialProblem::Certificate, &detail)
+                }
+                Undialled::Overloaded => {
+                    failed(CredentialProblem::TokenUnusable, "the workers are busy")
+                }
+            })?;
         let authorization = request.authorization.map(|value| ("Authorization".into(), value));
         let proof = Proof { headers: authorization.into_iter().collect(), ..Proof::default() };
         let plain = [("Accept-Encoding".to_owned(), "identity".to_owned())];

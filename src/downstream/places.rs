@@ -244,7 +244,9 @@ mod tests {
         let reason = variable("RINGWAY_NOBODY_SETS_THIS").unwrap_err();
         assert_eq!(reason, "the environment variable `RINGWAY_NOBODY_SETS_THIS`: is not set");
         let credential = find(&SecretReference::SystemdCredential("api".to_owned()));
-        assert!(credential.unwrap_err().contains("the systemd credential `api`: systemd gave none"));
+        assert!(
+            credential.unwrap_err().contains("the systemd credential `api`: systemd gave none")
+        );
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::mapping::{FieldPath, Segment};
 
 const ACCEPTED: u16 = 202;
 /// Shortest and longest wait between two looks, whatever the API asks for.
-const WAIT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(10);
+const WAIT: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_mins(10);
 
 /// An answer, as far as it matters here.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +54,7 @@ pub(crate) fn next(rule: &CompiledPolling, look: &Look<'_>, is_first: bool) -> N
         };
     }
     let document = json::guard(look.body).ok();
-    let root = document.as_ref().map(json::Checked::root);
+    let root = document.map(json::Checked::root);
     let text = |path: &FieldPath| root.and_then(|root| text_at(root, path));
     let done = || match rule.result_url.as_ref().and_then(&text) {
         Some(url) => Next::Fetch(url.into_owned()),

@@ -43,12 +43,7 @@ struct Condition {
 
 impl Default for Condition {
     fn default() -> Self {
-        Self {
-            attempts_saved: ATTEMPTS_SAVED_MAX,
-            failures: 0,
-            rests_until: None,
-            is_tried: false,
-        }
+        Self { attempts_saved: ATTEMPTS_SAVED_MAX, failures: 0, rests_until: None, is_tried: false }
     }
 }
 

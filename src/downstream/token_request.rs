@@ -99,7 +99,9 @@ pub(crate) fn read(status: u16, body: &[u8]) -> Result<Issued, NoToken> {
                 let detail = format!("HTTP {status}").into();
                 Err(NoToken { problem: CredentialProblem::TokenRefused(code), detail })
             }
-            None => unusable(format!("HTTP {status}: its body is not that of RFC 6749 section 5.1")),
+            None => {
+                unusable(format!("HTTP {status}: its body is not that of RFC 6749 section 5.1"))
+            }
         };
     };
     let Given { access_token, token_type, expires_in } = given;

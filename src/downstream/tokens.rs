@@ -255,7 +255,11 @@ mod tests {
         assert_eq!(token(&tokens, later).as_deref(), Some("one"), "while the next is asked for");
         ticket.finish(Err(failure()));
         let failed_at = Instant::now();
-        assert_eq!(token(&tokens, failed_at).as_deref(), Some("one"), "a failure costs nothing yet");
+        assert_eq!(
+            token(&tokens, failed_at).as_deref(),
+            Some("one"),
+            "a failure costs nothing yet"
+        );
         let end = now + Duration::from_secs(101);
         assert!(matches!(tokens.look(&KEY, end), Look::Ask(..)));
     }

@@ -427,11 +427,8 @@ fn invoke(
     invocation: &Invocation<'_>,
     trail: Trail,
 ) -> Result<Next, Refusal> {
-    let asked = ToolRequest {
-        name: &invocation.name,
-        arguments: invocation.arguments,
-        http: asking.http,
-    };
+    let asked =
+        ToolRequest { name: &invocation.name, arguments: invocation.arguments, http: asking.http };
     let progress_token = invocation.progress_token.map(|token| token.text().into());
     match invoke::begin(trail, &asked) {
         Beginning::Begun(begun) => called(asking, id, begun, progress_token).map(Next::Entry),

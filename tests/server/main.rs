@@ -33,6 +33,7 @@ mod limits;
 mod media;
 mod names;
 mod operators;
+mod persistence;
 mod policies;
 mod prompts;
 mod recorded;
