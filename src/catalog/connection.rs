@@ -9,8 +9,8 @@ use url::{Host, Url};
 
 use super::credentials::{CompiledCredentials, not_absolute};
 use super::{
-    ClientCertificate, Connection, ConnectionId, Correlation, CorrelationStrategy, Secret,
-    TenantId, forwarding,
+    CircuitBreaker, ClientCertificate, Connection, ConnectionId, Correlation, CorrelationStrategy,
+    Retries, Secret, TenantId, forwarding,
 };
 use crate::http::{is_field_name, is_framing};
 use crate::settings::Network;
@@ -69,6 +69,10 @@ pub struct CompiledConnection {
     pub total_timeout: Option<Duration>,
     /// Whether redirects are followed.
     pub follow_redirects: bool,
+    /// How calls that may be repeated are tried again.
+    pub retries: Option<Retries>,
+    /// When it is given a rest.
+    pub circuit_breaker: Option<CircuitBreaker>,
     /// PEM files of authorities trusted besides the system's.
     pub tls_roots: Vec<PathBuf>,
     /// Which id of a call is sent, and in which header; `None` where none is.
@@ -106,6 +110,7 @@ impl CompiledConnection {
         for file in connection.tls_roots.iter().filter(|file| !file.is_absolute()) {
             faults.push(format!("tls_roots: {}", not_absolute(file)));
         }
+        resilience(connection, &mut faults);
         let credentials = CompiledCredentials::compile(connection, &headers, &mut faults);
         let correlation = correlation(connection, &credentials, &mut faults);
         let is_set = |name: &str| {
@@ -141,6 +146,8 @@ impl CompiledConnection {
             headers_timeout,
             total_timeout,
             follow_redirects: connection.follow_redirects,
+            retries: connection.retries,
+            circuit_breaker: connection.circuit_breaker,
             tls_roots: connection.tls_roots.clone(),
             correlation,
             traceparent: connection.correlation.traceparent,
@@ -244,6 +251,29 @@ fn socket_key(connection: &Connection, authority: &str, allowances: &[Network]) 
         let _ = write!(key, "\nto {network}");
     }
     key.into()
+}
+
+const ATTEMPTS_MAX: u8 = 5;
+const FIRST_WAIT_MS_MAX: u64 = 10_000;
+const FAILURES_MAX: u32 = 1_000_000;
+
+fn resilience(connection: &Connection, faults: &mut Vec<String>) {
+    if let Some(Retries { attempts, first_wait_ms }) = connection.retries {
+        if !(1..=ATTEMPTS_MAX).contains(&attempts) {
+            faults.push(format!("retries.attempts: expected 1 to {ATTEMPTS_MAX}"));
+        }
+        if first_wait_ms > FIRST_WAIT_MS_MAX {
+            faults.push(format!("retries.first_wait_ms: expected at most {FIRST_WAIT_MS_MAX}"));
+        }
+    }
+    if let Some(CircuitBreaker { failures, rest_ms }) = connection.circuit_breaker {
+        if !(1..=FAILURES_MAX).contains(&failures) {
+            faults.push(format!("circuit_breaker.failures: expected 1 to {FAILURES_MAX}"));
+        }
+        if !(1..=TIMEOUT_MS_MAX).contains(&rest_ms) {
+            faults.push(format!("circuit_breaker.rest_ms: expected 1 to {TIMEOUT_MS_MAX}"));
+        }
+    }
 }
 
 fn certificate(connection: &Connection, faults: &mut Vec<String>) {

@@ -53,6 +53,7 @@ mod model;
 mod names;
 mod permission;
 mod policy;
+mod polling;
 mod problem;
 mod prompts;
 mod proof;
@@ -104,6 +105,7 @@ pub use policy::{
     ClockTime, PATTERNS_MAX, POLICY_PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect,
     PolicyMode, PolicyRule, SideEffect, TimeWindow, Trust, UtcOffset, WINDOWS_MAX, Weekday,
 };
+pub use polling::{CompiledPolling, StateField};
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::{EffectivePrompt, PROMPT_MIME_TYPE};
 pub use proof::{Proof, ResolvedCredential};

@@ -6,17 +6,18 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::connection::timeout;
+use super::connection::{is_reserved, timeout};
 use super::effects::{EffectByArgument, Effects};
 use super::fragment::{EntryText, Fragment, Hints, Safety};
 use super::schema_hash::{hexadecimal, schema_hash, schema_version};
 use super::{
-    Annotations, BuiltinTool, CompiledConnection, DiscoveryMode, OperationName, Rate, Secret,
-    SideEffect, Tool, ToolMethod, ToolName, ToolsetId, constants, faults, remarks,
+    Annotations, BuiltinTool, CompiledConnection, CompiledPolling, DiscoveryMode, OperationName,
+    Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId, constants, faults, remarks,
 };
+use crate::http::is_field_name;
 use crate::mapping::{
-    self, Arguments, Dialect, FieldPath, Location, RequestPlan, ResponsePlan, ResultBudget,
-    Unmapped,
+    self, Arguments, Dialect, FieldPath, FieldRule, Location, RequestPlan, ResponsePlan,
+    ResultBudget, Unmapped,
 };
 
 /// The argument that asks for the next part of a result that was cut.
@@ -80,6 +81,12 @@ pub struct CompiledTool {
     pub limit: Option<Rate>,
     /// Units a call counts in limits.
     pub weight: u32,
+    /// How the result of work is come by that the API only accepts.
+    pub polling: Option<CompiledPolling>,
+    /// The header that carries a key of the call's own.
+    pub idempotency_key_header: Option<Box<str>>,
+    /// A call that is made twice does what it does once.
+    pub is_repeatable: bool,
     hints: Hints,
     /// The input schema where it is not that of the request plan.
     own_input: Option<Value>,
@@ -183,6 +190,8 @@ impl CompiledTool {
         connection: Option<&Arc<CompiledConnection>>,
     ) -> Result<Option<Self>, Vec<String>> {
         let mut faults = faults::of_tool(tool);
+        let polling = tool.polling.as_ref().map(|rule| CompiledPolling::compile(rule, &mut faults));
+        check_key_header(tool, &mut faults);
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
         let total_timeout = noted(total_timeout, &mut faults);
         let request = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields);
@@ -234,6 +243,9 @@ impl CompiledTool {
             secrets: constants::of_tool(tool),
             limit: tool.limit,
             weight: tool.weight.unwrap_or(1),
+            polling: polling.flatten(),
+            idempotency_key_header: tool.idempotency_key_header.as_deref().map(Into::into),
+            is_repeatable: tool.idempotency_key_header.is_some() || is_repeatable(tool),
             own_input,
             output,
             entity: Some(Arc::clone(tool)),
@@ -271,6 +283,9 @@ impl CompiledTool {
             secrets: Box::default(),
             limit: None,
             weight: 1,
+            polling: None,
+            idempotency_key_header: None,
+            is_repeatable: true,
             own_input: Some(input),
             output: Some(output),
             entity: None,
@@ -324,6 +339,28 @@ fn check_set(tool: &Tool, connection: &CompiledConnection, faults: &mut Vec<Stri
                 rule.location, connection.id
             ));
         }
+    }
+}
+
+/// What the tool says of itself, else what HTTP says of its method (RFC 9110 section 9.2.2).
+fn is_repeatable(tool: &Tool) -> bool {
+    tool.annotations
+        .idempotent_hint
+        .unwrap_or(!matches!(tool.method, ToolMethod::Post | ToolMethod::Patch))
+}
+
+/// The key is the runtime's to set: nothing else may.
+fn check_key_header(tool: &Tool, faults: &mut Vec<String>) {
+    let Some(name) = tool.idempotency_key_header.as_deref() else { return };
+    if !is_field_name(name) || is_reserved(name) {
+        faults.push("idempotency_key_header: it is no header that may be set".to_owned());
+    }
+    let is_set = |rule: &&FieldRule| {
+        rule.location == Location::Header && rule.source_field_name.eq_ignore_ascii_case(name)
+    };
+    if let Some(rule) = tool.fields.iter().find(is_set) {
+        faults
+            .push(format!("idempotency_key_header: field {} sets it too", rule.source_field_name));
     }
 }
 

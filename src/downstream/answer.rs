@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use crate::http::{self, Known, ResponseReader};
 use crate::json::{self, JsonError};
 use crate::mapping::{ResponsePlan, Translated};
-use crate::mcp::ToolOutcome;
+use crate::mcp::{File, ToolOutcome};
 
 use super::content::{Codings, ContentError};
 use super::error::CallError;
 use super::failure::{Asked, FailureHead, describe};
-use super::media::{Media, text_of, unmarked};
+use super::media::{Media, json_of, text_of};
 
 /// The parts of an answer that outlive its connection's next use.
 #[derive(Debug)]
@@ -78,16 +78,19 @@ impl<'a> Head<'a> {
         }
         let credentials = asked.credentials();
         let media = Media::of(content_type, body);
-        let text = || {
-            // A text has no fields, so nobody knows whether it holds what is to be hidden.
+        // What is not JSON has no fields, so nobody knows whether it holds what is to be hidden.
+        let withheld = || {
+            log_withheld(asked, 1);
+            Ok(plain(without_fields(self.status, body.len())))
+        };
+        let text = |charset| {
             if plan.picks() {
-                log_withheld(asked, 1);
-                return Ok(plain(without_fields(self.status, body.len())));
+                return withheld();
             }
-            Ok(plain(credentials.strike_text(text_of(&media, body).into_owned())))
+            Ok(plain(credentials.strike_text(text_of(charset, body).into_owned())))
         };
         match &media {
-            Media::Json => match json::guard(unmarked(body)) {
+            Media::Json(charset) => match json::guard(&json_of(*charset, body)) {
                 Ok(checked) => {
                     let Translated { json, is_nothing, withheld } = plan.translate(checked.root());
                     if is_nothing || withheld > 0 {
@@ -98,21 +101,21 @@ impl<'a> Head<'a> {
                     Ok(ToolOutcome::Success { structured_json: json, text })
                 }
                 // Not one JSON value: lines of them, or something else with the wrong label.
-                Err(JsonError::Malformed { .. } | JsonError::NotUtf8) => text(),
+                Err(JsonError::Malformed { .. } | JsonError::NotUtf8) => text(*charset),
                 // Nobody said that it is JSON; it only began like it.
-                Err(_) if content_type.is_none() => text(),
+                Err(_) if content_type.is_none() => text(*charset),
                 // JSON, and of a kind that is to harm its reader.
                 Err(source @ (JsonError::TooDeep | JsonError::DuplicateKey { .. })) => {
                     let status = self.status;
                     Err(CallError::Json { connection: connection(), status, source })
                 }
             },
-            Media::Html | Media::Text { .. } => text(),
-            Media::Binary { name } => Ok(plain(format!(
-                "HTTP {}: the API answered with {} bytes of {name}, which cannot be shown as text.",
-                self.status,
-                body.len()
-            ))),
+            Media::Html(charset) | Media::Text(charset) => text(*charset),
+            Media::Binary { .. } if plan.picks() => withheld(),
+            Media::Binary { name } => {
+                let (media_type, bytes) = (name.clone().into_owned(), body.into());
+                Ok(ToolOutcome::File(Box::new(File { media_type, bytes, ..File::default() })))
+            }
         }
     }
 }
@@ -130,7 +133,7 @@ fn failed(
     match body {
         Ok(body) => describe(head, &Media::of(content_type, body), body, asked),
         Err(error) => {
-            let text = describe(head, &Media::Text { single_byte: false }, b"", asked);
+            let text = describe(head, &Media::Text(None), b"", asked);
             format!("{text}\nIts body cannot be read: {error}.")
         }
     }

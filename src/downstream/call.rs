@@ -70,12 +70,24 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether sending the request twice does what sending it once does (RFC 9110 9.2.2).
+    /// A look at the work this call began.
+    pub(crate) fn looking<'b>(&'b self, request: &'b OutgoingRequest) -> Call<'b> {
+        Call {
+            tool: self.tool,
+            connection: self.connection,
+            proof: Cow::Borrowed(&*self.proof),
+            token: None,
+            response: self.response,
+            request,
+            method: Method::Get,
+            forwarded: self.forwarded,
+            budget: self.budget,
+        }
+    }
+
+    /// Whether sending the request twice does what sending it once does.
     pub(crate) fn is_repeatable(&self) -> bool {
-        matches!(
-            self.method,
-            Method::Get | Method::Head | Method::Put | Method::Delete | Method::Options
-        )
+        self.method == Method::Get || self.tool.is_repeatable
     }
 
     fn connection_id(&self) -> String {
@@ -116,8 +128,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Where a redirect of `line`'s answer leads, if that is another path of the same origin. An API may
-/// repeat the keys of the query it was asked with; they are added anew.
+/// Where a redirect of `line`'s answer leads, if that is another path of the same origin.
 pub(crate) fn redirect(
     line: &Line,
     connection: &CompiledConnection,
@@ -128,6 +139,17 @@ pub(crate) fn redirect(
         return None;
     }
     let location = std::str::from_utf8(line.answers.header(Known::Location)?).ok()?;
+    same_origin(location, connection, proof, target)
+}
+
+/// Where a URL in the answer to `target` leads, if that is another path of the same origin. An API
+/// may repeat the keys of the query it was asked with; they are added anew.
+pub(crate) fn same_origin(
+    location: &str,
+    connection: &CompiledConnection,
+    proof: &Proof,
+    target: &str,
+) -> Option<String> {
     let scheme = if connection.is_https { "https" } else { "http" };
     let asked = url::Url::parse(&[scheme, "://", &connection.authority, target].concat()).ok()?;
     let next = asked.join(location).ok()?;

@@ -1,6 +1,6 @@
 //! Which ids of a call its API is told, and under which names: the connection says.
 
-use crate::catalog::CompiledConnection;
+use crate::catalog::{CompiledConnection, CompiledTool};
 use crate::telemetry::{ExecutionId, TraceParent, TraceText};
 
 use super::rest::CallEnvironment;
@@ -10,6 +10,8 @@ use super::rest::CallEnvironment;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Forwarded<'a> {
     id: Option<(&'a str, Id<'a>)>,
+    /// A key of the call's own, the same for all its attempts.
+    key: Option<(&'a str, Id<'a>)>,
     trace: Option<TraceText>,
     carried: &'a [(Box<str>, Box<str>)],
 }
@@ -24,6 +26,7 @@ impl<'a> Forwarded<'a> {
     /// What the connection wants of this call's ids.
     pub(crate) fn of(
         connection: &'a CompiledConnection,
+        tool: &'a CompiledTool,
         environment: &CallEnvironment<'a>,
     ) -> Self {
         let id = connection.correlation.as_ref().and_then(|header| {
@@ -37,15 +40,18 @@ impl<'a> Forwarded<'a> {
         let trace = connection
             .traceparent
             .then(|| TraceParent::of(environment.execution_id, environment.trace).text());
-        Self { id, trace, carried: environment.carried.headers() }
+        let key = tool.idempotency_key_header.as_deref();
+        let key = key.map(|name| (name, Id::Execution(environment.execution_id.to_text())));
+        Self { id, key, trace, carried: environment.carried.headers() }
     }
 
     /// Names and values.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        let id = self.id.as_ref().map(|(name, id)| (*name, id.as_str()));
+        let ids = [&self.id, &self.key].into_iter().flatten();
+        let ids = ids.map(|(name, id)| (*name, id.as_str()));
         let trace = self.trace.as_ref().map(|trace| ("traceparent", trace.as_str()));
         let carried = self.carried.iter().map(|(name, value)| (&**name, &**value));
-        id.into_iter().chain(trace).chain(carried)
+        ids.chain(trace).chain(carried)
     }
 }
 

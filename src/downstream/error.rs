@@ -108,6 +108,26 @@ pub enum CallError {
         /// Why.
         reason: HeadRefused,
     },
+    /// The API accepted the work and named a place to look that is none of its own.
+    #[error(
+        "the API behind connection \"{connection}\" accepted the work and leads to another host \
+         for its result, which is not followed"
+    )]
+    Elsewhere {
+        /// The connection.
+        connection: String,
+    },
+    /// The API failed too often of late.
+    #[error(
+        "the API behind connection \"{connection}\" has failed several times in a row and is not \
+         called for now; try again in {seconds} s"
+    )]
+    Resting {
+        /// The connection.
+        connection: String,
+        /// Until it is called again.
+        seconds: u64,
+    },
     /// The tool is no REST tool: a mistake of this program.
     #[error("this tool does not call an HTTP API")]
     NotRest,
@@ -202,6 +222,9 @@ pub enum Awaited {
     /// The rest of the answer.
     #[error("finish its answer")]
     Body,
+    /// Work that it accepted.
+    #[error("finish the work it accepted")]
+    Work,
 }
 
 impl CallError {
@@ -217,7 +240,9 @@ impl CallError {
             | Self::Closed { .. }
             | Self::Refused { .. }
             | Self::Content { .. }
-            | Self::Json { .. } => Blame::Downstream,
+            | Self::Json { .. }
+            | Self::Elsewhere { .. }
+            | Self::Resting { .. } => Blame::Downstream,
             Self::Unsendable { .. } => Blame::Client,
             Self::NotRest | Self::Overloaded => Blame::Us,
         }
@@ -238,6 +263,8 @@ impl CallError {
             | Self::Content { .. }
             | Self::Json { .. }
             | Self::Unsendable { .. }
+            | Self::Elsewhere { .. }
+            | Self::Resting { .. }
             | Self::NotRest
             | Self::Overloaded => false,
         }

@@ -38,7 +38,7 @@ impl Budget {
     pub(crate) fn limit_of(&self, awaited: Awaited) -> Duration {
         match awaited {
             Awaited::Request | Awaited::Head => self.headers.min(self.total),
-            Awaited::Body => self.total,
+            Awaited::Body | Awaited::Work => self.total,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::http::reason;
 use crate::json::{self, Kind, Raw};
 
 use super::credentials::Credentials;
-use super::media::{Media, text_of, unmarked};
+use super::media::{Charset, Media, json_of, text_of};
 
 /// How much of a body is quoted.
 pub(crate) const EXCERPT_BYTES_MAX: usize = 2048;
@@ -117,16 +117,16 @@ fn push_body(text: &mut String, media: &Media<'_>, body: &[u8]) {
         return;
     }
     match media {
-        Media::Json => {
-            if let Ok(checked) = json::guard(unmarked(body))
+        Media::Json(charset) => {
+            if let Ok(checked) = json::guard(&json_of(*charset, body))
                 && push_problem(text, checked.root())
             {
                 return;
             }
-            push_excerpt(text, &String::from_utf8_lossy(body));
+            push_excerpt(text, &text_of(*charset, body));
         }
-        Media::Html => push_page(text, body),
-        Media::Text { .. } => push_excerpt(text, &text_of(media, body)),
+        Media::Html(charset) => push_page(text, *charset, body),
+        Media::Text(charset) => push_excerpt(text, &text_of(*charset, body)),
         Media::Binary { name } => {
             let _ = write!(text, "\nIts body is {} bytes of {name}.", body.len());
         }
@@ -179,8 +179,8 @@ fn push_problem(text: &mut String, root: Raw<'_>) -> bool {
     true
 }
 
-fn push_page(text: &mut String, body: &[u8]) {
-    let start = String::from_utf8_lossy(&body[..body.len().min(TITLE_SEARCH_BYTES)]);
+fn push_page(text: &mut String, charset: Charset, body: &[u8]) {
+    let start = text_of(charset, &body[..body.len().min(TITLE_SEARCH_BYTES)]);
     let _ = write!(text, "\nIts body is an HTML page");
     if let Some(title) = title_of(&start).map(one_line).filter(|title| !title.is_empty()) {
         let _ = write!(text, " titled \"{title}\"");

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! rest      a call of an HTTP API, from request to outcome
+//! resilience  trying again, and giving a connection a rest
+//! accepted  work that is only accepted: looking until it is done (polling says what each look means)
 //! call      what one call knows and how its fate is told
 //! pool      idle connections, kept for the next call
 //! request   the bytes of a request
@@ -31,6 +33,7 @@
 //! It must not know protocols of clients, and nothing of the server above it: the server comes in
 //! as an [`Appliance`].
 
+mod accepted;
 mod answer;
 mod builtin;
 mod call;
@@ -47,8 +50,10 @@ mod foreseen;
 mod keyring;
 mod media;
 mod places;
+mod polling;
 mod pool;
 mod request;
+mod resilience;
 mod rest;
 #[cfg(test)]
 mod tests;
@@ -62,4 +67,5 @@ pub use egress::{DenialReason, Denied, Egress, Range};
 pub use error::{Awaited, Blame, CallError, CredentialProblem, Unreachable};
 pub use foreseen::foreseen_failures;
 pub use keyring::Keyring;
-pub use rest::{CallEnvironment, Called, RestCaller};
+pub use resilience::Conditions;
+pub use rest::{AcrossCores, CallEnvironment, Called, RestCaller};

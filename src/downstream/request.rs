@@ -77,7 +77,7 @@ impl Outgoing<'_> {
         let mapped = self.mapped_headers.iter().map(|(name, value)| (&**name, &**value));
         let mapped = mapped.filter(|(name, _)| !self.is_configured(name));
         let defaults = [
-            ("Accept", Some("application/json")),
+            ("Accept", Some("application/json, */*;q=0.5")),
             ("Accept-Encoding", Some(ACCEPT_ENCODING)),
             ("User-Agent", Some(USER_AGENT)),
             ("Content-Type", self.content_type.filter(|_| self.body.is_some())),
@@ -183,7 +183,7 @@ mod tests {
         assert!(text.starts_with("get /v1/pets?limit=1 http/1.1\r\n"), "{text}");
         for line in [
             "host: api.example.com\r\n",
-            "accept: application/json\r\n",
+            "accept: application/json, */*;q=0.5\r\n",
             "accept-encoding: gzip, br, zstd, deflate\r\n",
             "user-agent: ringway/",
         ] {

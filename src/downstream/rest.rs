@@ -15,13 +15,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::catalog::{CompiledConnection, CompiledTool, Proof, Secret};
-use crate::http::{Limits, Method};
-use crate::mapping::OutgoingRequest;
+use crate::http::{Known, Limits, Method};
+use crate::mapping::{OutgoingRequest, ResponsePlan};
 use crate::mcp::ToolOutcome;
 use crate::rt::{self, ClientTls, Resolver, WorkerPool};
 use crate::settings;
 use crate::telemetry::{CoreMetrics, DownstreamLabel, ExecutionId, TraceParent};
 
+use super::accepted::Accepted;
 use super::answer::Head;
 use super::call::{Call, asked, redirect, rest_parts};
 use super::carried::Carried;
@@ -34,9 +35,12 @@ use super::exchange::{Broken, Budget, exchange};
 use super::keyring::{Keyring, Proven, Proving};
 use super::pool::{Line, Pool};
 use super::request::join;
+use super::resilience::{Attempts, Conditions, Ended};
 
 /// A body up to this size is decoded, checked and translated on the core.
 const INLINE_BYTES_MAX: usize = 128 * 1024;
+/// The API has taken the work on (RFC 9110 section 15.3.3).
+const ACCEPTED: u16 = 202;
 /// How often a connection that follows redirects does so in one call.
 const REDIRECTS_MAX: usize = 3;
 
@@ -64,11 +68,20 @@ pub struct Called {
     pub elapsed: Duration,
 }
 
+/// What the callers of all cores have in common.
+#[derive(Debug, Clone, Default)]
+pub struct AcrossCores {
+    /// Secrets and tokens.
+    pub keyring: Keyring,
+    /// How connections are.
+    pub conditions: Conditions,
+}
+
 /// Calls HTTP APIs from one core.
 pub struct RestCaller {
     pool: Rc<Pool>,
     dialer: Rc<Dialer>,
-    keyring: Keyring,
+    across: AcrossCores,
     limits: Limits,
     decoded_bytes_max: usize,
     connect_timeout: Duration,
@@ -84,15 +97,14 @@ impl fmt::Debug for RestCaller {
 }
 
 impl RestCaller {
-    /// A caller with an empty pool. Without `tls`, calls to `https` fail. The keyring is that of all
-    /// cores.
+    /// A caller with an empty pool. Without `tls`, calls to `https` fail.
     pub fn new(
         settings: &settings::Downstream,
         http: &settings::Http,
         resolver: Resolver,
         workers: WorkerPool,
         tls: Option<ClientTls>,
-        keyring: Keyring,
+        across: AcrossCores,
         metrics: Arc<CoreMetrics>,
     ) -> Self {
         let egress = Egress::new(&settings.blocked_networks);
@@ -101,7 +113,7 @@ impl RestCaller {
         Self {
             pool: Pool::new(settings.idle_connections_max, idle_max),
             dialer: Rc::new(Dialer::new(egress, resolver, workers, extra_roots, tls)),
-            keyring,
+            across,
             limits: Limits {
                 head_bytes_max: http.head_bytes_max,
                 headers_max: http.headers_max,
@@ -136,33 +148,66 @@ impl RestCaller {
         };
         let budget = self.budget(tool, connection);
         let tally = Tally::start(&self.metrics, budget.started);
-        let mut status = None;
-        let proven = match &connection.credentials.ready {
-            Some(proof) => Ok((Cow::Borrowed(proof), None)),
-            None => self.prove(connection, environment, &budget).await,
-        };
-        let result = match proven {
-            Ok((proof, token)) => {
-                let mut call = Call {
-                    tool,
-                    connection,
-                    proof,
-                    token,
-                    response,
-                    request,
-                    method: Method::of(&request.method),
-                    forwarded: Forwarded::of(connection, environment),
-                    budget,
-                };
-                self.call(&mut call, environment, &mut status).await
+        let mut told = Told::default();
+        let result = match self.across.conditions.begin(connection, budget.started) {
+            Ok(attempts) => {
+                let begun = Begun { tool, connection, response, request, budget, attempts };
+                self.persist(begun, environment, &mut told).await
             }
-            Err(error) => Err(error),
+            Err(rest) => {
+                let connection = connection.id.as_str().to_owned();
+                // Rounded up.
+                Err(CallError::Resting { connection, seconds: rest.as_secs() + 1 })
+            }
         };
-        let elapsed = tally.end(label_of(status, &result));
+        let elapsed = tally.end(label_of(told.status, &result));
         if let Err(error) = &result {
             log(error, connection, environment);
         }
-        Called { result, status, elapsed }
+        Called { result, status: told.status, elapsed }
+    }
+
+    /// Makes the call, and makes it again where that may be and helps.
+    async fn persist(
+        &self,
+        begun: Begun<'_>,
+        environment: &CallEnvironment<'_>,
+        told: &mut Told,
+    ) -> Result<ToolOutcome, CallError> {
+        let Begun { tool, connection, response, request, budget, mut attempts } = begun;
+        let (proof, token) = match &connection.credentials.ready {
+            Some(proof) => (Cow::Borrowed(proof), None),
+            None => self.prove(connection, environment, &budget).await?,
+        };
+        let mut call = Call {
+            tool,
+            connection,
+            proof,
+            token,
+            response,
+            request,
+            method: Method::of(&request.method),
+            forwarded: Forwarded::of(connection, tool, environment),
+            budget,
+        };
+        loop {
+            let result = self.call(&mut call, environment, told).await;
+            let Some(attempts) = &mut attempts else { return result };
+            let now = Instant::now();
+            let (ended, may_help) = judged(&call, told.status, &result);
+            attempts.note(ended, now);
+            if !may_help {
+                return result;
+            }
+            let chance = environment.execution_id.chance();
+            match attempts.next(chance, told.retry_after) {
+                Some(wait) if wait < budget.left(now) => {
+                    *told = Told::default();
+                    rt::sleep(wait).await;
+                }
+                _ => return result,
+            }
+        }
     }
 
     fn budget(&self, tool: &CompiledTool, connection: &CompiledConnection) -> Budget {
@@ -185,7 +230,7 @@ impl RestCaller {
     ) -> Result<(Cow<'a, Arc<Proof>>, Option<Secret>), CallError> {
         let dialer = &self.dialer;
         let proving = Proving { dialer, connection, carried: environment.carried, budget };
-        let Proven { proof, token } = Box::pin(self.keyring.prove(proving)).await?;
+        let Proven { proof, token } = Box::pin(self.across.keyring.prove(proving)).await?;
         Ok((Cow::Owned(proof), token))
     }
 
@@ -194,7 +239,7 @@ impl RestCaller {
         &self,
         call: &mut Call<'_>,
         environment: &CallEnvironment<'_>,
-        status: &mut Option<u16>,
+        told: &mut Told,
     ) -> Result<ToolOutcome, CallError> {
         let mut target = join(&call.connection.base_path, &call.request.target);
         let mut redirects_left = match call.method {
@@ -214,19 +259,25 @@ impl RestCaller {
             // Refused, so not done: it is asked once more, with another token.
             if line.answers.status() == 401
                 && let Some(token) = call.token.take()
-                && self.keyring.may_renew(call.connection, &token)
+                && self.across.keyring.may_renew(call.connection, &token)
             {
                 self.give_back(call, line, is_reusable);
                 (call.proof, _) = self.prove(call.connection, environment, &call.budget).await?;
                 continue;
             }
-            *status = Some(line.answers.status());
+            *told = Told::of(&line);
+            if let Some(rule) = &call.tool.polling
+                && told.status == Some(ACCEPTED)
+            {
+                let work = Accepted { call, rule, target: &target };
+                return Box::pin(self.follow(work, line, is_reusable, told)).await;
+            }
             return self.shape(call, line, is_reusable).await;
         }
     }
 
     /// A connection with the answer in it, and whether it may be used again.
-    async fn answered(
+    pub(super) async fn answered(
         &self,
         call: &Call<'_>,
         target: &str,
@@ -258,7 +309,7 @@ impl RestCaller {
     }
 
     /// The outcome of the answer in `line`, which goes back into the pool.
-    async fn shape(
+    pub(super) async fn shape(
         &self,
         call: &Call<'_>,
         line: Box<Line>,
@@ -313,11 +364,56 @@ impl RestCaller {
         }
     }
 
-    fn give_back(&self, call: &Call<'_>, mut line: Box<Line>, is_reusable: bool) {
+    pub(super) fn give_back(&self, call: &Call<'_>, mut line: Box<Line>, is_reusable: bool) {
         if is_reusable {
             line.answers.consume();
             self.pool.put(call.host(), line, Instant::now());
         }
+    }
+}
+
+/// A call before its first attempt.
+struct Begun<'a> {
+    tool: &'a Arc<CompiledTool>,
+    connection: &'a Arc<CompiledConnection>,
+    response: &'a ResponsePlan,
+    request: &'a OutgoingRequest,
+    budget: Budget,
+    attempts: Option<Attempts>,
+}
+
+/// What the last answer said besides what it is about.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Told {
+    pub(super) status: Option<u16>,
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Told {
+    pub(super) fn of(line: &Line) -> Self {
+        let asked = line.answers.header(Known::RetryAfter);
+        let seconds = asked.and_then(|text| std::str::from_utf8(text).ok()?.trim().parse().ok());
+        Self { status: Some(line.answers.status()), retry_after: seconds.map(Duration::from_secs) }
+    }
+}
+
+/// What an attempt says of the connection, and whether another one may be made and help.
+fn judged(
+    call: &Call<'_>,
+    status: Option<u16>,
+    result: &Result<ToolOutcome, CallError>,
+) -> (Ended, bool) {
+    match (result, status) {
+        (Err(error), _) => match error {
+            CallError::Unreachable { .. }
+            | CallError::TimedOut { .. }
+            | CallError::Closed { .. } => (Ended::Failed, error.may_retry()),
+            _ => (Ended::Well, false),
+        },
+        // The way to the API, or the API itself, is not well for now.
+        (Ok(_), Some(502..=504)) => (Ended::Failed, call.is_repeatable()),
+        (Ok(_), Some(429)) => (Ended::Well, call.is_repeatable()),
+        (Ok(_), _) => (Ended::Well, false),
     }
 }
 

@@ -39,8 +39,8 @@ pub use method::Method;
 pub use notifications::{
     PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, progress,
 };
-pub use outcome::{Supplement, ToolOutcome, tool_result};
+pub use outcome::{File, KeptAt, Supplement, ToolOutcome, tool_result};
 pub use refusal::{unknown_resource, unknown_tool};
-pub use resources::{KEPT_RESULTS, json_resource};
+pub use resources::{KEPT_RESULTS, blob_resource, json_resource};
 
 pub use crate::sessions::Revision;

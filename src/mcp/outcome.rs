@@ -1,5 +1,10 @@
 //! The outcome of a tool in the form of each revision.
 
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::Revision;
 use crate::json;
 use crate::rpc::{ResultBody, RpcError};
@@ -14,6 +19,8 @@ pub enum ToolOutcome {
         /// The result as text; the JSON itself where there is none.
         text: Option<String>,
     },
+    /// It worked, and what came is neither JSON nor text.
+    File(Box<File>),
     /// It did not; the text says why, for the model to read.
     Failure {
         /// What happened and what to do.
@@ -24,6 +31,29 @@ pub enum ToolOutcome {
         /// Which, and why.
         text: String,
     },
+}
+
+/// A result that is a file: a picture, a recording, a document.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct File {
+    /// Its media type, without parameters.
+    pub media_type: String,
+    /// Exactly as they came.
+    pub bytes: Arc<[u8]>,
+    /// The resource it is kept as, where it is.
+    pub kept_at: Option<KeptAt>,
+    /// It says what it is in structured content too, which a tool with an output schema owes its
+    /// clients.
+    pub is_described: bool,
+}
+
+/// Where a file is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptAt {
+    /// The URI of the resource.
+    pub uri: String,
+    /// The file is too large to stand in the result itself.
+    pub is_link: bool,
 }
 
 /// What a result says of itself, besides what it is.
@@ -51,6 +81,10 @@ impl ToolOutcome {
                 json.push(b'}');
                 Self::Success { structured_json: Some(json), text }
             }
+            Self::File(mut file) => {
+                file.is_described = true;
+                Self::File(file)
+            }
             other => other,
         }
     }
@@ -70,6 +104,7 @@ pub fn tool_result(
         ToolOutcome::Success { structured_json, text } => {
             Ok(success(structured_json.as_deref(), text.as_deref(), supplement, revision))
         }
+        ToolOutcome::File(file) => Ok(file_result(file, supplement, revision)),
         ToolOutcome::Failure { text } => Ok(failure(text, supplement)),
         ToolOutcome::InvalidArguments { text } if revision >= Revision::V20251125 => {
             Ok(failure(text, supplement))
@@ -109,6 +144,96 @@ fn success(
     ResultBody::Owned(out)
 }
 
+/// A file as the block its media type and the revision have for it: recordings are known from
+/// 2025-03-26 on, links from 2025-06-18 on.
+fn file_result(file: &File, supplement: &Supplement, revision: Revision) -> ResultBody {
+    let File { media_type, bytes, kept_at, is_described } = file;
+    let link = kept_at.as_ref().filter(|kept| kept.is_link);
+    let size = if link.is_some() { 0 } else { bytes.len() };
+    let mut out = Vec::with_capacity(size * 4 / 3 + 512);
+    out.extend_from_slice(b"{\"content\":[");
+    match (link, media_type.split_once('/').map(|(kind, _)| kind)) {
+        (Some(kept), _) if revision >= Revision::V20250618 => {
+            out.extend_from_slice(b"{\"type\":\"resource_link\",\"uri\":");
+            json::write_string(&mut out, &kept.uri);
+            out.extend_from_slice(b",\"name\":\"result\",\"mimeType\":");
+            json::write_string(&mut out, media_type);
+            out.extend_from_slice(format!(",\"size\":{}}}", bytes.len()).as_bytes());
+        }
+        (Some(kept), _) => {
+            let size = bytes.len();
+            let told = format!("{size} bytes of {media_type}: read the resource {}", kept.uri);
+            text_block(&mut out, &told);
+        }
+        (None, Some("image")) => data_block(&mut out, "image", file),
+        (None, Some("audio")) if revision >= Revision::V20250326 => {
+            data_block(&mut out, "audio", file);
+        }
+        (None, _) => {
+            let uri = kept_at.as_ref().map_or(NOT_KEPT, |kept| &*kept.uri);
+            out.extend_from_slice(b"{\"type\":\"resource\",\"resource\":");
+            write_blob(&mut out, uri, file);
+            out.push(b'}');
+        }
+    }
+    let notes = supplement.notes.iter().map(|note| &**note);
+    for note in notes {
+        out.push(b',');
+        text_block(&mut out, note);
+    }
+    out.push(b']');
+    if *is_described && revision >= Revision::V20250618 {
+        out.extend_from_slice(b",\"structuredContent\":{\"result\":");
+        json::write_string(&mut out, &format!("{} bytes of {media_type}", bytes.len()));
+        out.push(b'}');
+    }
+    out.extend_from_slice(b",\"isError\":false");
+    meta(&mut out, supplement);
+    out.push(b'}');
+    ResultBody::Owned(out)
+}
+
+/// The URI of a resource that stands in a result and nowhere else.
+const NOT_KEPT: &str = "runtime://results/not-kept";
+
+fn data_block(out: &mut Vec<u8>, kind: &str, file: &File) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"mimeType\":");
+    json::write_string(out, &file.media_type);
+    out.extend_from_slice(b",\"data\":");
+    write_base64(out, &file.bytes);
+    out.push(b'}');
+}
+
+/// The contents of a resource that is a file.
+pub(super) fn write_blob(out: &mut Vec<u8>, uri: &str, file: &File) {
+    out.extend_from_slice(b"{\"uri\":");
+    json::write_string(out, uri);
+    out.extend_from_slice(b",\"mimeType\":");
+    json::write_string(out, &file.media_type);
+    out.extend_from_slice(b",\"blob\":");
+    write_base64(out, &file.bytes);
+    out.push(b'}');
+}
+
+/// Base64 as a JSON string: none of its characters has to be escaped.
+fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    let from = out.len();
+    out.resize(from + bytes.len().div_ceil(3) * 4, 0);
+    // The room is exactly what it takes.
+    let written = STANDARD.encode_slice(bytes, &mut out[from..]).unwrap_or(0);
+    out.truncate(from + written);
+    out.push(b'"');
+}
+
+fn text_block(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
+    json::write_string(out, text);
+    out.push(b'}');
+}
+
 fn failure(text: &str, supplement: &Supplement) -> ResultBody {
     let mut out = Vec::with_capacity(text.len() * 5 / 4 + 80);
     content(&mut out, Some(text), supplement);
@@ -126,9 +251,7 @@ fn content(out: &mut Vec<u8>, text: Option<&str>, supplement: &Supplement) {
         if index > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
-        json::write_string(out, text);
-        out.push(b'}');
+        text_block(out, text);
     }
     out.push(b']');
 }

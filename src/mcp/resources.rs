@@ -10,7 +10,7 @@ use crate::catalog::{EffectivePrompt, PROMPT_MIME_TYPE, ToolShape, View};
 use crate::json;
 use crate::rpc::ResultBody;
 
-use super::{Supplement, meta_tool, outcome};
+use super::{File, Supplement, meta_tool, outcome};
 
 /// What URIs of the rest of results begin with.
 pub const KEPT_RESULTS: &str = "runtime://results/";
@@ -68,6 +68,15 @@ fn text_resource(uri: &str, mime_type: &str, text: &str) -> ResultBody {
 /// The result of `resources/read` for a JSON document, with notes behind it.
 pub fn json_resource(uri: &str, json: &[u8], supplement: &Supplement) -> ResultBody {
     resource(uri, JSON_MIME_TYPE, &String::from_utf8_lossy(json), supplement)
+}
+
+/// The result of `resources/read` for a file.
+pub fn blob_resource(uri: &str, file: &File) -> ResultBody {
+    let mut out = Vec::with_capacity(file.bytes.len() * 4 / 3 + uri.len() + 128);
+    out.extend_from_slice(b"{\"contents\":[");
+    outcome::write_blob(&mut out, uri, file);
+    out.extend_from_slice(b"]}");
+    ResultBody::Owned(out)
 }
 
 fn resource(uri: &str, mime_type: &str, text: &str, supplement: &Supplement) -> ResultBody {

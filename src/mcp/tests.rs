@@ -381,6 +381,45 @@ fn outcomes_have_the_form_of_the_revision() {
 }
 
 #[test]
+fn files_have_the_block_of_their_kind_and_revision() {
+    let file = |media_type: &str, kept_at: Option<KeptAt>| {
+        let (media_type, bytes) = (media_type.to_owned(), [0xff, 0, 1].into());
+        ToolOutcome::File(Box::new(File { media_type, bytes, kept_at, is_described: false }))
+    };
+    let kept = |is_link| Some(KeptAt { uri: "runtime://results/a.0".to_owned(), is_link });
+    let embedded = |mime_type: &str, uri: &str| json!({"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "blob": "/wAB"}});
+    for revision in Revision::ALL {
+        let block = |outcome: &ToolOutcome| {
+            let shown = shaped(outcome, revision);
+            assert_eq!((&shown["isError"], shown.get("structuredContent")), (&json!(false), None));
+            shown["content"][0].clone()
+        };
+        let data = |kind: &str, mime_type: &str| json!({"type": kind, "mimeType": mime_type, "data": "/wAB"});
+        assert_eq!(block(&file("image/png", None)), data("image", "image/png"));
+        let audio = block(&file("audio/wav", None));
+        if revision >= Revision::V20250326 {
+            assert_eq!(audio, data("audio", "audio/wav"));
+        } else {
+            assert_eq!(audio, embedded("audio/wav", "runtime://results/not-kept"));
+        }
+        let uri = "runtime://results/a.0";
+        assert_eq!(block(&file("application/pdf", kept(false))), embedded("application/pdf", uri));
+        let link = block(&file("image/png", kept(true)));
+        if revision >= Revision::V20250618 {
+            let expected = json!({"type": "resource_link", "uri": uri, "name": "result",
+                "mimeType": "image/png", "size": 3});
+            assert_eq!(link, expected);
+        } else {
+            assert_eq!(link["text"], format!("3 bytes of image/png: read the resource {uri}"));
+        }
+        let described = shaped(&file("image/png", None).structured(), revision);
+        let has = revision >= Revision::V20250618;
+        let expected = has.then(|| json!({"result": "3 bytes of image/png"}));
+        assert_eq!(described.get("structuredContent"), expected.as_ref());
+    }
+}
+
+#[test]
 fn failures_are_for_the_model() {
     let failure = ToolOutcome::Failure { text: "HTTP 404".into() };
     let invalid = ToolOutcome::InvalidArguments { text: "`id` is missing".into() };

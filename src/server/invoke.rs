@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use super::{
+    file,
     judge::{self, Intent, Judged},
     offload::{self, INLINE_BYTES_MAX},
     parts::{self, Asked},
@@ -427,10 +428,11 @@ impl ToolCall {
                     Ok(outcome) => outcome,
                     Err(error) => return Ending::Failed(error),
                 };
-                let outcome = if tool.budget.is_unlimited() {
-                    outcome
-                } else {
-                    parts::within_budget(&mut self.trail, tool, outcome, &mut self.supplement).await
+                let (trail, supplement) = (&mut self.trail, &mut self.supplement);
+                let outcome = match outcome {
+                    ToolOutcome::File(file) => file::within_budget(trail, tool, *file),
+                    outcome if tool.budget.is_unlimited() => outcome,
+                    outcome => parts::within_budget(trail, tool, outcome, supplement).await,
                 };
                 keep_large(&mut self.trail, tool, &outcome).await;
                 Ending::Ran(outcome)
@@ -495,7 +497,9 @@ impl Ended {
             self.trail.keep_result(outcome);
         }
         let (label, outcome) = match &self.ending {
-            Ending::Ran(ToolOutcome::Success { .. }) => (OutcomeLabel::Ok, Outcome::Ok),
+            Ending::Ran(ToolOutcome::Success { .. } | ToolOutcome::File(_)) => {
+                (OutcomeLabel::Ok, Outcome::Ok)
+            }
             Ending::Limited(limited) if limited.level != Level::Tool => {
                 (OutcomeLabel::Error, Outcome::Error)
             }
@@ -516,7 +520,7 @@ impl Ended {
 /// the call ended.
 pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'static str) {
     match ending {
-        Ending::Ran(ToolOutcome::Success { .. }) => (200, "ok"),
+        Ending::Ran(ToolOutcome::Success { .. } | ToolOutcome::File(_)) => (200, "ok"),
         Ending::Ran(ToolOutcome::InvalidArguments { .. }) => (400, "invalid_arguments"),
         Ending::Ran(ToolOutcome::Failure { .. }) => match downstream {
             // The API knows what it was asked and does not accept it: the arguments are the

@@ -24,6 +24,7 @@ mod declared;
 mod event_stream;
 mod execute;
 mod facade;
+mod file;
 mod guard;
 mod health;
 mod housekeeping;

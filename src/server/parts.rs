@@ -96,7 +96,7 @@ pub(crate) async fn within_budget(
     }
 }
 
-fn owner(view: &View, caller: Caller) -> ResultOwner {
+pub(crate) fn owner(view: &View, caller: Caller) -> ResultOwner {
     let (tenant, client_application) = (view.tenant.clone(), view.client_application.clone());
     ResultOwner { tenant, client_application, caller }
 }
@@ -182,12 +182,17 @@ pub(crate) async fn read(
         let decision = governance::decide(&tool.permission, origin.trust, SideEffect::Read, now_ms);
         decision.is_allowed
     };
-    let next = match uri.strip_prefix(KEPT_RESULTS) {
-        Some(handle) => part(origin.core, origin.view, origin.caller, handle, None).await?,
-        None => None,
+    let may_read = |tool: &ToolName| origin.view.tool(tool.as_str()).is_some_and(is_allowed);
+    let Some(handle) = uri.strip_prefix(KEPT_RESULTS) else {
+        return Ok(Err(mcp::unknown_resource(uri)));
     };
-    let next = next.filter(|next| origin.view.tool(next.tool.as_str()).is_some_and(is_allowed));
-    let Some(NextPart { part, handle, .. }) = next else {
+    let owner = owner(origin.view, origin.caller);
+    let file = origin.core.shared.kept.file(handle, &owner, now_ms);
+    if let Some((file, _)) = file.filter(|(_, tool)| may_read(tool)) {
+        return Ok(Ok(mcp::blob_resource(uri, &file)));
+    }
+    let next = part(origin.core, origin.view, origin.caller, handle, None).await?;
+    let Some(NextPart { part, handle, .. }) = next.filter(|next| may_read(&next.tool)) else {
         return Ok(Err(mcp::unknown_resource(uri)));
     };
     let mut supplement = Supplement::NONE;

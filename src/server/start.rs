@@ -31,7 +31,7 @@ use super::{
 use crate::{
     audit::{AuditError, AuditLog},
     catalog::{self, Entities},
-    downstream::{Keyring, RestCaller},
+    downstream::{AcrossCores, RestCaller},
     identity::{KeyId, KeyRecord},
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
@@ -387,18 +387,18 @@ fn start_cores(
     let options = core_options(&shared.settings, processors);
     let resolver = Resolver::new(shared.workers.clone());
     let client_tls = client_tls(&shared.settings)?;
-    let keyring = Keyring::default();
+    let across = AcrossCores::default();
     let body = move |index: usize| {
         let crew = crews.get(index).and_then(|crew| crew.lock().take());
         let (shared, tls) = (shared.clone(), tls.clone());
         let (resolver, client_tls) = (resolver.clone(), client_tls.clone());
-        let keyring = keyring.clone();
+        let across = across.clone();
         async move {
             let Some(Crew { streams, ring, runtime, admin, inbox }) = crew else { return };
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             let gather = Duration::from_millis(recovery::gather_ms(&shared.settings));
             let write_behind = WriteBehind::new(number, ring, gather);
-            let rest = rest_caller(&shared, number, &resolver, client_tls.clone(), &keyring);
+            let rest = rest_caller(&shared, number, &resolver, client_tls.clone(), &across);
             let core =
                 Core::new(core::Parts { index: number, shared, streams, write_behind, rest });
             cores::run(core, cores::Sockets { runtime, admin, tls }, inbox).await;
@@ -425,13 +425,13 @@ fn rest_caller(
     core: u16,
     resolver: &Resolver,
     tls: Option<ClientTls>,
-    keyring: &Keyring,
+    across: &AcrossCores,
 ) -> RestCaller {
     let settings = &shared.settings;
     let (resolver, workers) = (resolver.clone(), shared.workers.clone());
     let metrics = shared.core_metrics(core);
-    let keyring = keyring.clone();
-    RestCaller::new(&settings.downstream, &settings.http, resolver, workers, tls, keyring, metrics)
+    let across = across.clone();
+    RestCaller::new(&settings.downstream, &settings.http, resolver, workers, tls, across, metrics)
 }
 
 fn core_options(settings: &Settings, processors: Vec<usize>) -> CoreOptions {

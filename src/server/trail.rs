@@ -213,6 +213,10 @@ impl Trail {
             ToolOutcome::Success { structured_json: None, text } => {
                 text.as_deref().map(|text| redact::text(text, &tool.redact))
             }
+            ToolOutcome::File(file) => {
+                let told = format!("{} bytes of {}", file.bytes.len(), file.media_type);
+                Some(redact::text(&told, &[]))
+            }
             ToolOutcome::Failure { text } | ToolOutcome::InvalidArguments { text } => {
                 Some(redact::text(text, &tool.redact))
             }

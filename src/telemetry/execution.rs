@@ -20,6 +20,12 @@ impl ExecutionId {
         *self.0.as_bytes()
     }
 
+    /// Its random bits: for what only has to differ from call to call.
+    pub fn chance(self) -> u64 {
+        let [.., a, b, c, d, e, f, g, h] = self.to_bytes();
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
     /// Appends its text.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.to_text());

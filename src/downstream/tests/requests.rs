@@ -43,7 +43,7 @@ fn the_request_holds_what_connection_and_mapping_say_and_no_more() {
         headers,
         [
             "accept-encoding: gzip, br, zstd, deflate",
-            "accept: application/json",
+            "accept: application/json, */*;q=0.5",
             "authorization: bearer s3cr3t",
             "content-length: 10",
             "content-type: application/json",

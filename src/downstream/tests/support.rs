@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::api::Api;
 use crate::catalog::{CompiledTool, fixture};
 use crate::downstream::error::CallError;
-use crate::downstream::{CallEnvironment, Carried, Keyring, RestCaller};
+use crate::downstream::{AcrossCores, CallEnvironment, Carried, RestCaller};
 use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
 use crate::rt::{self, CoreOptions, Resolver, WorkerPool};
@@ -109,7 +109,7 @@ pub(super) fn caller_counted_by(
         resolver,
         workers,
         None,
-        Keyring::default(),
+        AcrossCores::default(),
         Arc::clone(metrics),
     )
 }

@@ -7,8 +7,13 @@
 //!
 //! A handle names one part. Asked again it gives the same part again, so an answer that was lost on
 //! the way is not; once the part after it was asked for, it is over.
+//!
+//! Results that are files are kept here too, whole, under handles of the same kind.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
@@ -20,6 +25,7 @@ use crate::{
         ResultBudget,
         budget::{Part, Rest},
     },
+    mcp::File,
     server::random_bytes,
     settings,
 };
@@ -45,13 +51,20 @@ pub(crate) struct ResultOwner {
 struct Entry {
     owner: ResultOwner,
     tool: ToolName,
-    budget: ResultBudget,
-    /// The number of the part that was asked for last, and what was left before it; what is left
-    /// after it.
-    parts: [Option<(usize, Rest)>; 2],
+    content: Content,
     bytes: usize,
     made_ms: u64,
 }
+
+#[derive(Debug)]
+enum Content {
+    Parts { budget: ResultBudget, parts: Parts },
+    File(Arc<File>),
+}
+
+/// The number of the part that was asked for last, and what was left before it; what is left after
+/// it.
+type Parts = [Option<(usize, Rest)>; 2];
 
 /// The next part of a result.
 #[derive(Debug)]
@@ -110,17 +123,51 @@ impl KeptResults {
         now_ms: u64,
     ) -> Option<String> {
         let bytes = rest.memory_bytes() + OVERHEAD_BYTES;
-        if bytes > self.tenant_bytes_max.min(self.bytes_max) {
+        let content = Content::Parts { budget, parts: [Some((0, rest)), None] };
+        self.insert(Entry { owner, tool, content, bytes, made_ms: now_ms })
+    }
+
+    /// Keeps a file; its handle. `None` as above.
+    pub(crate) fn keep_file(
+        &self,
+        owner: ResultOwner,
+        tool: ToolName,
+        file: Arc<File>,
+        now_ms: u64,
+    ) -> Option<String> {
+        let bytes = file.bytes.len() + OVERHEAD_BYTES;
+        self.insert(Entry { owner, tool, content: Content::File(file), bytes, made_ms: now_ms })
+    }
+
+    fn insert(&self, entry: Entry) -> Option<String> {
+        if entry.bytes > self.tenant_bytes_max.min(self.bytes_max) {
             return None;
         }
+        let now_ms = entry.made_ms;
         let mut id = [0; ID_BYTES];
         random_bytes(&mut id);
-        let parts = [Some((0, rest)), None];
-        let entry = Entry { owner, tool, budget, parts, bytes, made_ms: now_ms };
         let mut table = self.table.lock();
         table.insert(id, entry);
         self.enforce(&mut table, now_ms);
         Some(handle_of(id, 0))
+    }
+
+    /// The file a handle names, if it is this owner's, and the tool whose result it is.
+    pub(crate) fn file(
+        &self,
+        handle: &str,
+        owner: &ResultOwner,
+        now_ms: u64,
+    ) -> Option<(Arc<File>, ToolName)> {
+        let (id, _) = parse(handle)?;
+        let table = self.table.lock();
+        let entry = table.entries.get(&id).filter(|entry| self.is_good(entry, owner, now_ms))?;
+        let Content::File(file) = &entry.content else { return None };
+        Some((file.clone(), entry.tool.clone()))
+    }
+
+    fn is_good(&self, entry: &Entry, owner: &ResultOwner, now_ms: u64) -> bool {
+        entry.owner == *owner && now_ms.saturating_sub(entry.made_ms) <= self.age_ms_max
     }
 
     /// The part a handle names, if it is this owner's, and of this tool where one is given.
@@ -135,11 +182,10 @@ impl KeptResults {
         let (mut rest, budget, tool) = {
             let table = self.table.lock();
             let entry = table.entries.get(&id).filter(|entry| {
-                entry.owner == *owner
-                    && tool.is_none_or(|tool| entry.tool == *tool)
-                    && now_ms.saturating_sub(entry.made_ms) <= self.age_ms_max
+                self.is_good(entry, owner, now_ms) && tool.is_none_or(|tool| entry.tool == *tool)
             })?;
-            (entry.before(number)?.clone(), entry.budget, entry.tool.clone())
+            let Content::Parts { budget, parts } = &entry.content else { return None };
+            (before(parts, number)?.clone(), *budget, entry.tool.clone())
         };
         // The work is done outside the lock.
         let before = rest.clone();
@@ -184,18 +230,16 @@ impl KeptResults {
     }
 }
 
-impl Entry {
-    /// What was left before a part.
-    fn before(&self, number: usize) -> Option<&Rest> {
-        self.parts.iter().flatten().find(|(at, _)| *at == number).map(|(_, rest)| rest)
-    }
+/// What was left before a part.
+fn before(parts: &Parts, number: usize) -> Option<&Rest> {
+    parts.iter().flatten().find(|(at, _)| *at == number).map(|(_, rest)| rest)
+}
 
-    /// The document, which both parts share, and the longer list of pieces: half of what both take
-    /// at most.
-    fn memory_bytes(&self) -> usize {
-        let parts = self.parts.iter().flatten();
-        OVERHEAD_BYTES + parts.map(|(_, rest)| rest.memory_bytes()).max().unwrap_or(0)
-    }
+/// The document, which both parts share, and the longer list of pieces: half of what both take at
+/// most.
+fn memory_bytes(parts: &Parts) -> usize {
+    let parts = parts.iter().flatten();
+    OVERHEAD_BYTES + parts.map(|(_, rest)| rest.memory_bytes()).max().unwrap_or(0)
 }
 
 impl Table {
@@ -210,14 +254,15 @@ impl Table {
     }
 
     /// Notes how far a result was asked for, unless somebody was further already.
-    fn advance(&mut self, id: Id, parts: [Option<(usize, Rest)>; 2]) {
+    fn advance(&mut self, id: Id, parts: Parts) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        let number = |parts: &[Option<(usize, Rest)>; 2]| parts[0].as_ref().map(|(at, _)| *at);
-        if number(&entry.parts) > number(&parts) {
+        let Content::Parts { parts: reached, .. } = &mut entry.content else { return };
+        let number = |parts: &Parts| parts[0].as_ref().map(|(at, _)| *at);
+        if number(reached) > number(&parts) {
             return;
         }
-        entry.parts = parts;
-        let bytes = entry.memory_bytes();
+        let bytes = memory_bytes(&parts);
+        *reached = parts;
         self.bytes = self.bytes - entry.bytes + bytes;
         if let Some(of) = self.tenants.get_mut(&entry.owner.tenant) {
             of.bytes = of.bytes - entry.bytes + bytes;
@@ -335,6 +380,24 @@ mod tests {
         {
             assert!(table.next(wrong, &of, None, 1).is_none(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_file_is_kept_whole_and_is_its_callers() {
+        let table = kept(1 << 20, 1 << 20);
+        let of = owner("acme", Caller::Open);
+        let file = Arc::new(File {
+            media_type: "image/png".into(),
+            bytes: [1, 2, 3].into(),
+            ..File::default()
+        });
+        let handle = table.keep_file(of.clone(), tool(), file.clone(), 0).unwrap();
+        assert_eq!(table.file(&handle, &of, 1), Some((file, tool())));
+        assert!(table.next(&handle, &of, None, 1).is_none());
+        assert!(table.file(&handle, &owner("acme", Caller::Operator), 1).is_none());
+        assert!(table.file(&handle, &of, 10_001).is_none(), "too old");
+        let rest = keep(&table, "acme", 0).unwrap();
+        assert!(table.file(&rest, &of, 1).is_none());
     }
 
     #[test]
