@@ -5,8 +5,9 @@
 //! body may be a field's whole value only.
 //!
 //! Of a form, arrays are `a=1&a=2` and objects JSON text where their rule has no `style` or
-//! `explode`. Of parts, arrays are a part for each item, objects are JSON; a rule whose
-//! `content_type` is one of JSON sends the field as one part of JSON, whatever it is.
+//! `explode`. Of parts, arrays are a part for each item and objects are JSON; with `explode` false
+//! either is one part, `a,b`, and with a `content_type` that is one of JSON an array is one part of
+//! JSON. A text is sent as it is, whatever its part is called.
 
 mod fields;
 
@@ -90,32 +91,31 @@ impl Body {
 
     /// Whether values have to be looked at before they are written.
     pub(super) fn is_checked(&self) -> bool {
-        let list = match &self.form {
-            Form::Urlencoded(fields) => &fields.list,
-            _ => return self.has_files(),
+        let is_checked = match &self.form {
+            Form::Urlencoded(fields) | Form::Parts(fields) => {
+                fields.list.iter().any(|field| field.is_checked)
+            }
+            _ => false,
         };
-        list.iter().any(|field| field.is_checked)
+        is_checked || self.has_files()
     }
 
     /// Notes what keeps values from being written.
     pub(super) fn check(&self, arguments: Raw<'_>, problems: &mut Vec<FieldProblem>) {
-        match &self.form {
-            Form::Urlencoded(fields) => fields.each_given(arguments, |field, value| {
+        if let Form::Urlencoded(fields) | Form::Parts(fields) = &self.form {
+            fields.each_given(arguments, |field, value| {
                 let problem = field.style.problem(Location::Body, value);
                 note(problems, field.exposed.to_string(), problem.filter(|_| field.is_checked));
-            }),
-            Form::Parts(_) | Form::Binary(_) => {
-                let mut resources = 0_usize;
-                self.each_file(arguments, |name, value| {
-                    let is_resource = |file: FileValue<'_>| file.resource().is_some();
-                    resources += usize::from(FileValue::read(value).is_some_and(is_resource));
-                    let too_many = (resources > RESOURCES_MAX)
-                        .then_some("is one resource more than the 32 that one call can send");
-                    note(problems, name, file::problem(value).or(too_many));
-                });
-            }
-            Form::None | Form::Members(_) | Form::Whole(..) | Form::Text(_) => {}
+            });
         }
+        let mut resources = 0_usize;
+        self.each_file(arguments, |name, value| {
+            let is_resource = |file: FileValue<'_>| file.resource().is_some();
+            resources += usize::from(FileValue::read(value).is_some_and(is_resource));
+            let too_many = (resources > RESOURCES_MAX)
+                .then_some("is one resource more than the 32 that one call can send");
+            note(problems, name, file::problem(value).or(too_many));
+        });
     }
 
     /// The resources that files of the arguments stand for.
@@ -230,11 +230,12 @@ fn check_field(
     };
     if let Some(rule) = rule {
         let is_styled = rule.style.is_some() || rule.explode.is_some() || rule.allow_reserved;
-        if is_styled && (format != BodyFormat::Form || !is_field) {
+        let is_form = matches!(format, BodyFormat::Form | BodyFormat::Multipart);
+        if is_styled && !(is_form && is_field) {
             refuse(
                 rule,
                 "style, explode and allow_reserved are for parameters and the fields of a form; \
-                 remove them, or set body_format of the tool to \"form\"",
+                 remove them, or set body_format of the tool to \"form\" or \"multipart\"",
             );
         }
         if rule.content_type.is_some() && (format != BodyFormat::Multipart || !is_field) {

@@ -50,14 +50,14 @@ impl Parameter {
             .then(|| Step::compile(&field.node, rules, Direction::Request))
             .transpose()?;
         let default = rule.default.as_ref().filter(|_| rule.send_default);
-        let fixed = |value: &Option<&Value>| {
+        let fixed = |value: Option<&Value>| {
             let value = value.filter(|value| !value.is_null() || !rule.nullable);
             value.map(|value| fixed(rule, &style, value)).transpose()
         };
         Ok(Self {
             location,
-            constant: fixed(&rule.constant.as_ref())?,
-            default: fixed(&default)?,
+            constant: fixed(rule.constant.as_ref())?,
+            default: fixed(default)?,
             name: name.into_boxed_str(),
             is_checked: style.is_checked(location, &field.node),
             style,

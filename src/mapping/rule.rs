@@ -46,11 +46,10 @@ impl FieldType {
     pub(super) const fn fits(self, kind: Kind) -> bool {
         matches!(
             (self, kind),
-            (Self::String, Kind::String)
+            (Self::String | Self::File, Kind::String)
                 | (Self::Integer | Self::Number, Kind::Number)
                 | (Self::Boolean, Kind::Bool)
                 | (Self::Object | Self::File, Kind::Object)
-                | (Self::File, Kind::String)
                 | (Self::Array, Kind::Array)
         )
     }
@@ -111,6 +110,7 @@ impl fmt::Display for Location {
 /// end as another way to say that the parameter is an array.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key that operators write")]
 pub struct FieldRule {
     /// Where the field is on the side of the API.
     pub source_field_name: String,
@@ -146,8 +146,9 @@ pub struct FieldRule {
     /// the value stays one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub allow_reserved: bool,
-    /// The content type of the field's part in a `multipart` body. With one of JSON the field is one
-    /// part of JSON, whatever it is. A file says itself what it is, and may be of one of several.
+    /// The content type of the field's part in a `multipart` body. With one of JSON an array is one
+    /// part of JSON, else it is a part for each item. A file says itself what it is, and may be of one
+    /// of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
     /// Whether `null` is a value, that a JSON body is sent. Else, and in all other places, it is the

@@ -194,6 +194,17 @@ impl Style {
         })
     }
 
+    /// Of a field of parts whose items or members are to be one part.
+    pub(super) fn compile_part(rule: &FieldRule, node: &Node) -> Result<Self, MappingError> {
+        let style = Self::compile(rule, node)?;
+        if rule.allow_reserved || !style.is_list() {
+            let problem = "a field of a multipart body has the style form, space_delimited or \
+                           pipe_delimited; for JSON set content_type to \"application/json\"";
+            return Err(MappingError::Rule { field: rule.name(), problem });
+        }
+        Ok(Self { encoding: Encoding::Plain, ..style })
+    }
+
     /// Of members that only the client knows, and of texts.
     pub(super) fn of_text(node: Option<&Node>) -> Self {
         Self {
@@ -366,15 +377,29 @@ impl Style {
                 };
                 self.encoding.write(out, text, false);
             }),
-            kind => {
-                let separator = match (kind, self.encoding) {
-                    (ParameterStyle::SpaceDelimited, Encoding::Form) => "+",
-                    (ParameterStyle::SpaceDelimited, _) => "%20",
-                    (ParameterStyle::PipeDelimited, _) => "%7C",
-                    _ => ",",
-                };
-                self.join(pairs.name(name), raw, separator);
-            }
+            _ => self.join(pairs.name(name), raw, self.separator()),
+        }
+    }
+
+    /// As the text of one part, where the rule says so.
+    pub(super) fn joined(&self, raw: Raw<'_>) -> Option<String> {
+        let is_many = matches!(raw.kind(), Kind::Array | Kind::Object);
+        if self.encoding != Encoding::Plain || self.explode || !is_many {
+            return None;
+        }
+        let mut out = String::new();
+        self.join(&mut out, raw, self.separator());
+        Some(out)
+    }
+
+    const fn separator(&self) -> &'static str {
+        match (self.kind, self.encoding) {
+            (ParameterStyle::SpaceDelimited, Encoding::Plain) => " ",
+            (ParameterStyle::SpaceDelimited, Encoding::Form) => "+",
+            (ParameterStyle::SpaceDelimited, _) => "%20",
+            (ParameterStyle::PipeDelimited, Encoding::Plain) => "|",
+            (ParameterStyle::PipeDelimited, _) => "%7C",
+            _ => ",",
         }
     }
 

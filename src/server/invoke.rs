@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::{
     judge::{self, Intent, Judged},
-    remainder::{self, Asked},
+    remainder::{self, Asked, Readable},
     running::Registration,
     trail::{self, Trail},
 };
@@ -350,8 +350,9 @@ impl ToolCall {
         let Work::Judge { tool, arguments } = &self.work else { return Ok(()) };
         let (tool, arguments) = (Arc::clone(tool), Arc::clone(arguments));
         let judged = {
-            let tool = Arc::clone(&tool);
-            self.trail.core.shared.workers.run(move || judge::judge(&tool, &arguments)).await
+            let (tool, readable) = (Arc::clone(&tool), Readable::of(&self.trail));
+            let judge = move || judge::judge(&tool, &arguments, &readable);
+            self.trail.core.shared.workers.run(judge).await
         };
         let judged = judged.map_err(|error| Ending::Ran(busy(error)))?;
         let Some(Judged { kept, repairs, side_effect, request }) = judged else {

@@ -11,15 +11,16 @@ use serde_json::json;
 
 use super::{
     kept::{NextPart, ResultOwner},
+    shared::Shared,
     trail::{Origin, Trail},
 };
 use crate::{
-    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, View, ViewTool},
+    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, Trust, View, ViewTool},
     governance,
     identity::Caller,
     json::{self, Kind, OwnedRaw, Raw, write_string},
     mapping::{
-        self,
+        self, Resource,
         budget::{Cut, Missing, cut},
     },
     mcp::{self, KEPT_RESULTS, Supplement, ToolOutcome},
@@ -161,20 +162,59 @@ pub(crate) fn next(
     ToolOutcome::Success { structured_json: Some(part.json), text: None }
 }
 
+/// What of earlier results a caller may read: where it asks for one, and where it sends one on as a
+/// file.
+pub(crate) struct Readable {
+    shared: Arc<Shared>,
+    view: Arc<View>,
+    caller: Caller,
+    trust: Trust,
+    now_ms: u64,
+}
+
+impl Readable {
+    /// By the caller of a call.
+    pub(crate) fn of(trail: &Trail) -> Self {
+        Self {
+            shared: Arc::clone(&trail.core.shared),
+            view: Arc::clone(&trail.view),
+            caller: trail.caller,
+            trust: trail.trust,
+            now_ms: trail.core.clock.now_ms(),
+        }
+    }
+
+    fn part(&self, uri: &str) -> Option<NextPart> {
+        let owner = owner(&self.view, self.caller);
+        // What the caller may not call now, it may not read now.
+        let is_allowed = |tool: &Arc<ViewTool>| {
+            let (trust, now_ms) = (self.trust, self.now_ms);
+            governance::decide(&tool.permission, trust, SideEffect::Read, now_ms).is_allowed
+        };
+        let handle = uri.strip_prefix(KEPT_RESULTS)?;
+        let next = self.shared.kept.next(handle, &owner, None, self.now_ms)?;
+        self.view.tool(next.tool.as_str()).is_some_and(is_allowed).then_some(next)
+    }
+
+    /// What a file is that a client named by its URI. Kept results are the only resources that are
+    /// held here.
+    pub(crate) fn resource(&self, uri: &str) -> Option<Resource> {
+        let NextPart { part, .. } = self.part(uri)?;
+        let content_type = Some("application/json".into());
+        Some(Resource { bytes: part.json, content_type, filename: Some("result.json".into()) })
+    }
+}
+
 /// The answer to `resources/read`: a kept result is the only resource that is read from here.
 pub(crate) fn read(origin: &Origin<'_>, uri: &str) -> Result<ResultBody, RpcError> {
-    let owner = owner(origin.view, origin.caller);
-    let kept = &origin.core.shared.kept;
-    let now_ms = origin.core.clock.now_ms();
-    // What the caller may not call now, it may not read now.
-    let is_allowed = |tool: &Arc<ViewTool>| {
-        let decision = governance::decide(&tool.permission, origin.trust, SideEffect::Read, now_ms);
-        decision.is_allowed
+    let readable = Readable {
+        shared: Arc::clone(&origin.core.shared),
+        view: Arc::clone(origin.view),
+        caller: origin.caller,
+        trust: origin.trust,
+        now_ms: origin.core.clock.now_ms(),
     };
-    let next = uri
-        .strip_prefix(KEPT_RESULTS)
-        .and_then(|handle| kept.next(handle, &owner, None, now_ms))
-        .filter(|next| origin.view.tool(next.tool.as_str()).is_some_and(is_allowed));
+    let next = readable.part(uri);
     let Some(NextPart { part, handle, .. }) = next else { return Err(mcp::unknown_resource(uri)) };
     let mut supplement = Supplement::NONE;
     tell(&mut supplement, &part.missing, handle.as_deref(), false);

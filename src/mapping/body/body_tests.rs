@@ -216,8 +216,38 @@ fn files_are_parts_with_names_and_types() {
         let message = sent(&plan, bad).unwrap_err();
         assert!(message.contains(expected), "{bad}: {message}");
     }
-    let many = json!({"photo": "a:b", "more": vec!["a:b"; RESOURCES_MAX]}).to_string();
-    assert!(sent(&plan, &many).unwrap_err().contains("more[31]: is one resource more"));
+    let many =
+        json!({"photo": "data:;base64,", "more": vec!["a:b"; RESOURCES_MAX + 1]}).to_string();
+    assert!(sent(&plan, &many).unwrap_err().contains("more[32]: is one resource more"));
+}
+
+#[test]
+fn items_are_one_part_where_the_rule_says_so() {
+    let list = json!([
+        {"source_field_name": "a[*]", "explode": false},
+        {"source_field_name": "b[*]", "style": "pipe_delimited", "content_type": "text/x"},
+        {"source_field_name": "c[*]", "style": "form", "explode": true},
+        {"source_field_name": "d", "content_type": "application/json"},
+    ]);
+    let plan = plan(BodyFormat::Multipart, &list);
+    let request = sent(&plan, r#"{"a":["x","y z"],"b":["1","2"],"c":["p","q"],"d":"{}"}"#).unwrap();
+    let contents: Vec<&str> = text(&request)
+        .split("\r\n--")
+        .filter_map(|part| Some(part.split_once("name=")?.1))
+        .collect();
+    assert_eq!(
+        contents,
+        [
+            "\"a\"\r\n\r\nx,y z",
+            "\"b\"\r\nContent-Type: text/x\r\n\r\n1|2",
+            "\"c\"\r\n\r\np",
+            "\"c\"\r\n\r\nq",
+            "\"d\"\r\nContent-Type: application/json\r\n\r\n{}",
+        ]
+    );
+    assert!(!text(&sent(&plan, r#"{"a":[],"b":[]}"#).unwrap()).contains("name="));
+    assert!(sent(&plan, r#"{"a":["x,y"]}"#).unwrap_err().contains("a: must not have a value with"));
+    assert!(sent(&plan, r#"{"b":["x,y"]}"#).is_ok());
 }
 
 #[test]
@@ -346,8 +376,8 @@ fn what_does_not_fit_together_is_told() {
         (
             Multipart,
             None,
-            of(json!({"source_field_name": "a", "style": "form"})),
-            "field a (body): style, explode",
+            of(json!({"source_field_name": "a", "style": "json"})),
+            "for JSON set content_type",
         ),
         (
             Form,

@@ -133,8 +133,14 @@ impl Fields {
     ) -> (Vec<u8>, Boundary) {
         let mut writer = PartWriter::new(arguments.map_or(0, |raw| raw.text().len()) + 256);
         self.each_sent(arguments, |name, field, value| {
-            let is_one = field.content_type.as_deref().is_some_and(media::is_json);
-            if value.kind() == Kind::Array && !is_one {
+            let is_json = field.content_type.as_deref().is_some_and(media::is_json);
+            if let Some(text) = field.style.joined(value) {
+                if !field.style.is_nothing(value) {
+                    let content_type = field.content_type.as_deref();
+                    let head = PartHead { name, filename: None, content_type };
+                    writer.part(head).extend_from_slice(text.as_bytes());
+                }
+            } else if value.kind() == Kind::Array && !is_json {
                 for item in value.items().filter(|item| !item.is_null()) {
                     field.write_part(&mut writer, name, item, resources);
                 }
@@ -169,10 +175,16 @@ impl BodyField {
     ) -> Result<Self, MappingError> {
         let node = &field.node;
         let rule = node.rule.and_then(|index| rules.get(index));
-        // Of parts of an object that no rule describes, and of a whole body, nothing is said.
-        let style = match rule.filter(|_| format == BodyFormat::Form && !field.whole) {
-            Some(rule) => Style::compile(rule, node)?,
-            None => Style::of_text(Some(node)),
+        let is_said = |rule: &&FieldRule| {
+            rule.style.is_some() || rule.explode.is_some() || rule.allow_reserved
+        };
+        // Of the members of a whole body nothing is said.
+        let style = match (format, rule.filter(|_| !field.whole)) {
+            (BodyFormat::Form, Some(rule)) => Style::compile(rule, node)?,
+            (BodyFormat::Multipart, Some(rule)) if is_said(&rule) => {
+                Style::compile_part(rule, node)?
+            }
+            _ => Style::of_text(Some(node)),
         };
         let mut name = node.source.to_string();
         if format == BodyFormat::Form {
@@ -234,9 +246,7 @@ impl BodyField {
             writer.part(PartHead { name, filename, content_type }).extend_from_slice(&bytes);
             return;
         }
-        let is_json =
-            matches!(value.kind(), Kind::Array | Kind::Object) || own.is_some_and(media::is_json);
-        let (content_type, text) = if is_json {
+        let (content_type, text) = if matches!(value.kind(), Kind::Array | Kind::Object) {
             (own.or(Some(JSON)), compact(value.text()))
         } else {
             (own, self.style.text(value))

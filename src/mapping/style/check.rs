@@ -16,7 +16,11 @@ impl Style {
             (ParameterStyle::Label, true) => Some('.'),
             (ParameterStyle::SpaceDelimited, false) => Some(' '),
             (ParameterStyle::PipeDelimited, false) => Some('|'),
-            (ParameterStyle::Simple, _) if self.encoding == Encoding::Plain => Some(','),
+            (ParameterStyle::Simple, _) | (ParameterStyle::Form, false)
+                if self.encoding == Encoding::Plain =>
+            {
+                Some(',')
+            }
             _ => None,
         }
     }
