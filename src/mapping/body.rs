@@ -104,8 +104,10 @@ impl Body {
     pub(super) fn check(&self, arguments: Raw<'_>, problems: &mut Vec<FieldProblem>) {
         if let Form::Urlencoded(fields) | Form::Parts(fields) = &self.form {
             fields.each_given(arguments, |field, value| {
-                let problem = field.style.problem(Location::Body, value);
-                note(problems, field.exposed.to_string(), problem.filter(|_| field.is_checked));
+                if field.is_checked {
+                    let problem = field.style.problem(Location::Body, value);
+                    note(problems, field.exposed.to_string(), problem);
+                }
             });
         }
         let mut resources = 0_usize;
@@ -134,7 +136,7 @@ impl Body {
     /// Calls `each` with the name and value of every file.
     fn each_file(&self, arguments: Raw<'_>, mut each: impl FnMut(String, Raw<'_>)) {
         let mut of_field = |field: &BodyField, value: Raw<'_>| {
-            let name = field.exposed.to_string();
+            let name = &field.exposed;
             match value.kind() {
                 _ if !field.is_file => {}
                 Kind::Null => {}
@@ -143,7 +145,7 @@ impl Body {
                     .enumerate()
                     .filter(|(_, item)| !item.is_null())
                     .for_each(|(index, item)| each(format!("{name}[{index}]"), item)),
-                _ => each(name, value),
+                _ => each(name.to_string(), value),
             }
         };
         match &self.form {

@@ -138,6 +138,14 @@ impl RequestPlan {
         })
     }
 
+    /// Keeps a name of the query or of cookies, such as that of a credential, from what clients can
+    /// write: no member of an object that is written apart may have it.
+    pub fn reserve(&mut self, location: Location, name: &str) {
+        for parameter in self.parameters.iter_mut().filter(|one| one.location == location) {
+            parameter.style.reserve(name);
+        }
+    }
+
     /// The schema that arguments are checked against; the same as
     /// [`input_schema`](super::input_schema) gives.
     pub const fn input_schema(&self) -> &Value {

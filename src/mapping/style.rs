@@ -234,6 +234,17 @@ impl Style {
         self.taken = taken.into_boxed_slice();
     }
 
+    /// One more name that they must not be.
+    pub(super) fn reserve(&mut self, name: &str) {
+        if self.own_name.is_empty() {
+            return;
+        }
+        let mut taken = std::mem::take(&mut self.taken).into_vec();
+        taken.push(name.to_ascii_lowercase().into_boxed_str());
+        taken.sort_unstable();
+        self.taken = taken.into_boxed_slice();
+    }
+
     /// Whether values have to be looked at before they are placed.
     pub(super) fn is_checked(&self, location: Location, node: &Node) -> bool {
         match location {

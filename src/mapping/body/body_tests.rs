@@ -111,6 +111,15 @@ fn fields_of_a_form_have_styles() {
         "{message}"
     );
     assert!(sent(&object(json!({})), r#"{"o":{"k":2}}"#).is_ok());
+    let list = json!([
+        {"source_field_name": "at", "type": "object", "style": "form", "additional_properties": true},
+        {"source_field_name": "at.country", "constant": "DE"},
+        {"source_field_name": "free", "type": "object", "explode": true},
+    ]);
+    let both = plan(BodyFormat::Form, &list);
+    let body = r#"{"at":{"country":"US","x":1},"free":{"y":2}}"#;
+    assert_eq!(text(&sent(&both, body).unwrap()), "x=1&country=DE&y=2");
+    assert!(sent(&both, r#"{"free":{"country":"US"}}"#).is_err());
     let spaces = object(json!({"style": "space_delimited", "explode": false}));
     assert_eq!(text(&sent(&spaces, r#"{"o":["x","y"]}"#).unwrap()), "k=1&o+r=x+y");
     assert!(sent(&spaces, array).unwrap_err().contains("separates values"));

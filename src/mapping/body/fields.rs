@@ -50,19 +50,14 @@ impl Fields {
                            or give it fields";
             return Err(MappingError::Body { problem: problem.to_owned() });
         }
-        let (mut list, mut by_name) = (Vec::new(), Vec::new());
-        for (index, field) in fields.iter().enumerate() {
-            let mut compiled = BodyField::compile(field, rules, format)?;
-            if compiled.style.gives_names(&field.node) {
-                let others = fields.iter().map(|other| &*other.node.source);
-                let others = others.filter(|name| **name != *field.node.source);
-                compiled.style.keep_from(&field.node.source, others);
-            }
-            list.push(compiled);
-            if !field.node.is_hidden(rules) {
-                by_name.push((field.node.exposed.clone(), index));
-            }
+        let mut list = Vec::with_capacity(fields.len());
+        for field in fields {
+            list.push(BodyField::compile(field, rules, format)?);
         }
+        keep_apart(&mut list, fields);
+        let visible = fields.iter().enumerate().filter(|(_, field)| !field.node.is_hidden(rules));
+        let mut by_name: Vec<(Box<str>, usize)> =
+            visible.map(|(index, field)| (field.node.exposed.clone(), index)).collect();
         by_name.sort_unstable();
         Ok(Self { list, by_name, is_whole })
     }
@@ -149,6 +144,33 @@ impl Fields {
             }
         });
         writer.finish()
+    }
+}
+
+/// No member that only the client knows takes the name of another field, or of a member that stands
+/// beside the fields as well.
+fn keep_apart(list: &mut [BodyField], fields: &[&Field]) {
+    let gives_names: Vec<bool> = list
+        .iter()
+        .zip(fields)
+        .map(|(compiled, field)| compiled.style.gives_names(&field.node))
+        .collect();
+    for (index, compiled) in list.iter_mut().enumerate() {
+        if gives_names.get(index) != Some(&true) {
+            continue;
+        }
+        let own = fields.get(index).map_or("", |field| &*field.node.source);
+        let mut names = Vec::new();
+        let others = fields.iter().zip(&gives_names).enumerate();
+        for (_, (other, gives_names)) in others.filter(|(at, _)| *at != index) {
+            names.push(&*other.node.source);
+            if let Content::Object(members) = &other.node.content
+                && *gives_names
+            {
+                names.extend(members.iter().map(|member| &*member.source));
+            }
+        }
+        compiled.style.keep_from(own, names.into_iter());
     }
 }
 

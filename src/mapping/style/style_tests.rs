@@ -291,11 +291,13 @@ fn members_take_no_names_of_other_fields() {
         {"source_field_name": "session", "location": "cookie", "constant": "s"},
         {"source_field_name": "jar", "location": "cookie", "type": "object", "explode": true},
     ]);
-    let plan = plan("/?version=1", list);
+    let mut plan = plan("/?version=1", list);
+    plan.reserve(Location::Query, "Api_Key");
     for bad in [
         json!({"free": {"tenant": "other"}}),
         json!({"free": {"TENANT": "other"}}),
         json!({"free": {"version": 2}}),
+        json!({"free": {"api_key": "mine"}}),
         json!({"free": {"filter[x]": 2}}),
         json!({"free": {"filter": 2}}),
         json!({"filter": {"owner": "you"}}),
