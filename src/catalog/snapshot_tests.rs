@@ -333,6 +333,24 @@ fn every_missing_or_wrong_reference_is_found_at_its_entity() {
 }
 
 #[test]
+fn what_a_tool_says_of_its_body_has_to_fit_its_fields() {
+    for (says, expected) in [
+        ("body_format = \"multipart\"\n", "body_format: no field is in the body; add a field"),
+        ("body_content_type = \"text/csv\"\n", "body_content_type \"text/csv\": is not one of"),
+        (
+            "[[tool.fields]]\nsource_field_name = \"photo\"\ntype = \"file\"\n",
+            "field photo (body): a file is a field of a multipart body or a whole binary one; set \
+             body_format",
+        ),
+    ] {
+        let problems = problems_with("annotations = { destructive_hint = false }\n", says);
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        let expected = format!("50: tool acme/pets/add_pet: {expected}");
+        assert!(problems[0].starts_with(&expected), "{}\nexpected {expected}", problems[0]);
+    }
+}
+
+#[test]
 fn what_could_not_be_read_whole_is_not_compiled() {
     let text = GOOD.replacen("https://api.example.com/v1\"", "https://h\"\nnonsense = 1", 1);
     let (entities, problems) = files::read_text(Path::new("a.toml"), &text);

@@ -16,7 +16,7 @@ use super::{
     file,
     judge::{self, Intent, Judged},
     offload::{self, INLINE_BYTES_MAX},
-    parts::{self, Asked},
+    parts::{self, Asked, Readable},
     refusal::Refusal,
     running::Registration,
     trail::{self, Trail},
@@ -349,8 +349,8 @@ impl Judging {
     pub(crate) async fn judged(self) -> Result<Begun, Refusal> {
         let Self { mut trail, supplement, tool, arguments, taken } = self;
         let work = {
-            let tool = Arc::clone(&tool);
-            move || judge::judge(&tool, &arguments)
+            let (tool, readable) = (Arc::clone(&tool), Readable::of(&trail));
+            move || judge::judge(&tool, &arguments, &readable)
         };
         let judged = offload::run(&trail.core, &trail.view, work).await;
         let Judged { kept, repairs, side_effect, request } = match judged {

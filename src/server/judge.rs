@@ -3,13 +3,17 @@
 
 use super::{
     invoke::{Ending, Refused},
+    parts::Readable,
     trail::{self, Trail},
 };
 use crate::{
     catalog::{BuiltinTool, SideEffect, ToolKind, ViewTool},
     governance::{self, Reason},
     json::{OwnedRaw, Raw},
-    mapping::{Arguments, InvalidArguments, OutgoingRequest, Repairs, RequestPlan},
+    mapping::{
+        Arguments, FILE_BYTES_MAX, InvalidArguments, OutgoingRequest, Repairs, RequestPlan,
+        Resources,
+    },
 };
 
 /// What a call wants of its tool, its arguments judged.
@@ -28,8 +32,10 @@ pub(super) enum Intent<'a> {
 /// each of a million items.
 const JUDGED_INLINE_BYTES_MAX: usize = 32 * 1024;
 
+/// Those of files always are for one: a short text may stand for a large resource.
 pub(super) fn is_for_a_worker(tool: &ViewTool, arguments: Raw<'_>) -> bool {
-    matches!(tool.kind, ToolKind::Rest { .. }) && arguments.text().len() > JUDGED_INLINE_BYTES_MAX
+    let ToolKind::Rest { request, .. } = &tool.kind else { return false };
+    arguments.text().len() > JUDGED_INLINE_BYTES_MAX || request.has_files()
 }
 
 /// Arguments that were judged, and what is kept of them.
@@ -42,7 +48,7 @@ pub(super) struct Judged {
 }
 
 /// Judges arguments as [`intend`] does, away from the core.
-pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw) -> Option<Judged> {
+pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) -> Option<Judged> {
     let ToolKind::Rest { request: plan, .. } = &tool.kind else { return None };
     let arguments = arguments.as_raw();
     Some(match plan.validate(Some(arguments)) {
@@ -52,7 +58,7 @@ pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw) -> Option<Judged> {
                 kept: arguments.raw().and_then(|raw| trail::kept_arguments(tool, raw)),
                 repairs: arguments.repairs().count,
                 side_effect: tool.side_effect_of(&arguments),
-                request: Ok(plan.build(&arguments)),
+                request: built(plan, &arguments, readable),
             }
         }
         Err(invalid) => Judged {
@@ -62,6 +68,32 @@ pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw) -> Option<Judged> {
             request: Err(invalid.to_string()),
         },
     })
+}
+
+/// The request, with the resources that are sent as files.
+fn built(
+    plan: &RequestPlan,
+    arguments: &Arguments<'_>,
+    readable: &Readable,
+) -> Result<OutgoingRequest, String> {
+    let mut resources = Resources::default();
+    let mut bytes = 0;
+    for file in plan.resources(arguments) {
+        let Some(resource) = readable.resource(&file.uri) else {
+            let field = file.field;
+            return Err(format!(
+                "invalid arguments: {field}: there is no such resource, or it is not kept any more; \
+                 give the file by its bytes, as {{\"base64\": …}}"
+            ));
+        };
+        bytes += resource.bytes.len();
+        if bytes > FILE_BYTES_MAX {
+            let field = file.field;
+            return Err(format!("invalid arguments: {field}: is too large to be sent as a file"));
+        }
+        resources.add(file.uri, resource);
+    }
+    Ok(plan.build_with(arguments, &resources))
 }
 
 /// Judges the arguments. What a call does to the world may depend on them.

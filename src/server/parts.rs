@@ -18,18 +18,19 @@ use kept::{NextPart, ResultOwner};
 use super::{
     core::Core,
     offload::{self, INLINE_BYTES_MAX},
+    shared::Shared,
     trail::{Origin, Trail},
 };
 use crate::{
-    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, ToolName, View, ViewTool},
+    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, ToolName, Trust, View, ViewTool},
     governance,
     identity::Caller,
     json::{self, Kind, OwnedRaw, Raw, write_string},
     mapping::{
-        self,
+        self, Resource,
         budget::{Cut, Missing, cut},
     },
-    mcp::{self, KEPT_RESULTS, Supplement, ToolOutcome},
+    mcp::{self, File, KEPT_RESULTS, Supplement, ToolOutcome},
     rpc::{ResultBody, RpcError},
     rt::WorkError,
 };
@@ -168,6 +169,64 @@ pub(crate) async fn next(
     Ok(ToolOutcome::Success { structured_json: Some(part.json), text: None })
 }
 
+/// What of earlier results a caller may read: where it asks for one, and where it sends one on as a
+/// file.
+pub(crate) struct Readable {
+    shared: Arc<Shared>,
+    view: Arc<View>,
+    caller: Caller,
+    trust: Trust,
+    now_ms: u64,
+}
+
+impl Readable {
+    /// By the caller of a call.
+    pub(crate) fn of(trail: &Trail) -> Self {
+        Self {
+            shared: Arc::clone(&trail.core.shared),
+            view: Arc::clone(&trail.view),
+            caller: trail.caller,
+            trust: trail.trust,
+            now_ms: trail.core.clock.now_ms(),
+        }
+    }
+
+    fn part(&self, uri: &str) -> Option<NextPart> {
+        let owner = owner(&self.view, self.caller);
+        let handle = uri.strip_prefix(KEPT_RESULTS)?;
+        let next = self.shared.kept.next(handle, &owner, None, self.now_ms)?;
+        self.may_read(&next.tool).then_some(next)
+    }
+
+    fn file(&self, uri: &str) -> Option<Arc<File>> {
+        let owner = owner(&self.view, self.caller);
+        let handle = uri.strip_prefix(KEPT_RESULTS)?;
+        let (file, tool) = self.shared.kept.file(handle, &owner, self.now_ms)?;
+        self.may_read(&tool).then_some(file)
+    }
+
+    /// What the caller may not call now, it may not read now.
+    fn may_read(&self, tool: &ToolName) -> bool {
+        self.view.tool(tool.as_str()).is_some_and(|tool| {
+            let (trust, now_ms) = (self.trust, self.now_ms);
+            governance::decide(&tool.permission, trust, SideEffect::Read, now_ms).is_allowed
+        })
+    }
+
+    /// What a file is that a client named by its URI. Kept results are the only resources that are
+    /// held here.
+    pub(crate) fn resource(&self, uri: &str) -> Option<Resource> {
+        if let Some(file) = self.file(uri) {
+            let (bytes, content_type) =
+                (file.bytes.to_vec(), Some(file.media_type.as_str().into()));
+            return Some(Resource { bytes, content_type, filename: None });
+        }
+        let NextPart { part, .. } = self.part(uri)?;
+        let content_type = Some("application/json".into());
+        Some(Resource { bytes: part.json, content_type, filename: Some("result.json".into()) })
+    }
+}
+
 /// The answer to `resources/read`: a kept result is the only resource that is read from here.
 ///
 /// # Errors
@@ -176,23 +235,20 @@ pub(crate) async fn read(
     origin: &Origin<'_>,
     uri: &str,
 ) -> Result<Result<ResultBody, RpcError>, WorkError> {
-    let now_ms = origin.core.clock.now_ms();
-    // What the caller may not call now, it may not read now.
-    let is_allowed = |tool: &Arc<ViewTool>| {
-        let decision = governance::decide(&tool.permission, origin.trust, SideEffect::Read, now_ms);
-        decision.is_allowed
+    let readable = Readable {
+        shared: Arc::clone(&origin.core.shared),
+        view: Arc::clone(origin.view),
+        caller: origin.caller,
+        trust: origin.trust,
+        now_ms: origin.core.clock.now_ms(),
     };
-    let may_read = |tool: &ToolName| origin.view.tool(tool.as_str()).is_some_and(is_allowed);
-    let Some(handle) = uri.strip_prefix(KEPT_RESULTS) else {
-        return Ok(Err(mcp::unknown_resource(uri)));
-    };
-    let owner = owner(origin.view, origin.caller);
-    let file = origin.core.shared.kept.file(handle, &owner, now_ms);
-    if let Some((file, _)) = file.filter(|(_, tool)| may_read(tool)) {
+    if let Some(file) = readable.file(uri) {
         return Ok(Ok(mcp::blob_resource(uri, &file)));
     }
-    let next = part(origin.core, origin.view, origin.caller, handle, None).await?;
-    let Some(NextPart { part, handle, .. }) = next.filter(|next| may_read(&next.tool)) else {
+    // What is left may be in a very long list of pieces, of which each part takes a copy.
+    let wanted = uri.to_owned();
+    let next = offload::run(origin.core, origin.view, move || readable.part(&wanted)).await?;
+    let Some(NextPart { part, handle, .. }) = next else {
         return Ok(Err(mcp::unknown_resource(uri)));
     };
     let mut supplement = Supplement::NONE;

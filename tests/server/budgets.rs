@@ -86,6 +86,56 @@ fn the_rest_is_a_resource_of_its_caller_and_no_other() {
     assert_eq!(gone["error"]["code"], -32002);
 }
 
+const SEND: (&str, &str, &str, &str) = (
+    "send",
+    "POST",
+    "/send",
+    r#"body_format = "multipart"
+fields = [
+    { source_field_name = "note" },
+    { source_field_name = "file", type = "file", required = true },
+]"#,
+);
+
+#[test]
+fn the_rest_can_be_sent_on_as_a_file() {
+    let service = service();
+    let server =
+        Setup::new().set("runtime.cores", 2).api(&service.base(), &[LIST, OTHER, SEND]).start();
+    let client = Client::new(&server, "demo/assistant").in_session(NEWEST);
+    let first = handle(&client.called("list", json!({}))).unwrap();
+    service.asked();
+    let uri = format!("runtime://results/{first}");
+    let sent = client.called("send", json!({ "note": "all", "file": uri }));
+    assert_ne!(sent["isError"], true, "{sent}");
+    let asked = service.asked();
+    let content_type = asked.header("Content-Type").unwrap();
+    assert!(content_type.starts_with("multipart/form-data; boundary="), "{content_type}");
+    let body = String::from_utf8_lossy(&asked.body);
+    assert!(body.contains("name=\"note\"\r\n\r\nall\r\n"), "{body}");
+    let head = "name=\"file\"; filename=\"result.json\"\r\nContent-Type: application/json\r\n\r\n{";
+    assert!(body.contains(head) && body.contains("\"rows\":[3,4,5]"), "{body}");
+    // Bytes of the caller's own, of which there are many.
+    let large = "QUJD".repeat(50_000);
+    let sent = client.called("send", json!({ "file": { "base64": large, "filename": "a.txt" } }));
+    assert_ne!(sent["isError"], true, "{sent}");
+    let body = service.asked().body;
+    assert_eq!(body.windows(3).filter(|part| part == b"ABC").count(), 50_000);
+    // What is another caller's, or nobody's, or no file at all is not sent.
+    let other = Client::keyless(&server, "demo/public").in_session(NEWEST);
+    for (client, file) in [
+        (&other, json!(uri)),
+        (&client, json!("runtime://results/AAAAAAAAAAAAAAAAAAAAAA.0")),
+        (&client, json!("file:///etc/passwd")),
+        (&client, json!({ "base64": "*" })),
+    ] {
+        let refused = client.called("send", json!({ "file": file }));
+        let told = refused["content"][0]["text"].as_str().unwrap();
+        assert!(refused["isError"] == true && told.contains("file: "), "{told}");
+    }
+    assert!(service.is_quiet());
+}
+
 #[test]
 fn the_rest_is_for_those_who_may_call_its_tool_now() {
     let service = service();

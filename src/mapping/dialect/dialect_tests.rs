@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{FieldRule, RequestPlan, structure_only};
+use super::super::{FieldRule, RequestBody, RequestPlan, structure_only};
 use super::*;
 use crate::json::guard;
 
@@ -396,6 +396,40 @@ fn plain_schema() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Whatever clients can read, they can give a file: as an object where they know unions, else as a
+/// text, which takes its bytes as well.
+#[test]
+fn files_can_be_given_in_every_dialect() {
+    let mut rule = FieldRule::new("f", super::super::Location::Body);
+    rule.field_type = Some(super::super::FieldType::File);
+    let mut list = FieldRule::new("l[*]", super::super::Location::Body);
+    list.field_type = Some(super::super::FieldType::File);
+    let body =
+        RequestBody { format: super::super::BodyFormat::Multipart, ..RequestBody::default() };
+    let plan = RequestPlan::compile("POST", "/", &[rule, list], body).unwrap();
+    check_all(plan.input_schema());
+    let object = json!({"filename": null, "contentType": null, "base64": "aGk="});
+    for (dialect, takes_objects) in [
+        (Dialect::Full, true),
+        (Dialect::Portable, true),
+        (Dialect::Gemini, false),
+        (Dialect::OpenaiStrict, true),
+    ] {
+        let shown = in_dialect(plan.input_schema(), dialect).to_string();
+        assert_eq!(shown.contains("\"base64\":{"), takes_objects, "{shown}");
+        assert!(shown.contains("data:image/png;base64,"), "{shown}");
+    }
+    for file in [object, json!("data:text/plain;base64,aGk=")] {
+        let arguments = json!({"f": file, "l": [file]}).to_string();
+        let root = guard(arguments.as_bytes()).unwrap().root();
+        let request = plan.build(&plan.validate(Some(root)).unwrap());
+        assert_eq!(
+            String::from_utf8(request.body.unwrap()).unwrap().matches("\r\n\r\nhi\r\n").count(),
+            2
+        );
+    }
+}
+
 /// A call as a model makes it from what it is shown.
 fn call(schema: &Value, seed: &mut u64) -> Value {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -450,7 +484,7 @@ proptest! {
         let mut rule = FieldRule::new("f", super::super::Location::Body);
         rule.schema = Some(schema);
         let other = FieldRule { required: true, ..FieldRule::new("o.p", super::super::Location::Body) };
-        let plan = RequestPlan::compile("POST", "/", &[rule, other]).unwrap();
+        let plan = RequestPlan::compile("POST", "/", &[rule, other], RequestBody::default()).unwrap();
         for dialect in [Dialect::Full, Dialect::Portable, Dialect::Gemini, Dialect::OpenaiStrict] {
             let shown = in_dialect(plan.input_schema(), dialect);
             let mut seed = seed;
