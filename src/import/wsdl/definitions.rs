@@ -1,6 +1,7 @@
 //! Messages, port types, bindings and services of all WSDL documents of a description.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use super::names::{QName, WSDL, XSD};
 use super::notes::cut;
@@ -21,6 +22,7 @@ pub(super) struct Definitions<'t> {
     /// In the order of the documents.
     pub(super) all_bindings: Vec<(QName<'t>, Element<'t>)>,
     pub(super) services: Vec<(QName<'t>, Element<'t>)>,
+    known_services: HashSet<QName<'t>>,
     pub(super) policies: HashMap<&'t str, Element<'t>>,
 }
 
@@ -54,15 +56,13 @@ impl<'t> Definitions<'t> {
                     self.port_types.entry(name).or_insert(child);
                 }
                 "binding" => {
-                    if !self.bindings.contains_key(&name) {
-                        self.bindings.insert(name, child);
+                    if let Entry::Vacant(free) = self.bindings.entry(name) {
+                        free.insert(child);
                         self.all_bindings.push((name, child));
                     }
                 }
-                "service" => {
-                    if !self.services.iter().any(|(known, _)| *known == name) {
-                        self.services.push((name, child));
-                    }
+                "service" if self.known_services.insert(name) => {
+                    self.services.push((name, child));
                 }
                 _ => {}
             }

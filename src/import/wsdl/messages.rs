@@ -7,7 +7,7 @@ use super::operations::Reading;
 use super::policy::{Asked, SECURITY};
 use super::ports::Binding;
 use super::told::{Member, members};
-use crate::mapping::{SoapBody, SoapMessage, XmlName};
+use crate::mapping::{RULES_MAX, SoapBody, SoapMessage, XmlName};
 use crate::xml::Element;
 
 /// Most parts and headers of one message.
@@ -59,7 +59,14 @@ impl Draft {
             DraftBody::Empty => {}
             DraftBody::Element(element) if is_wrapped => {
                 if let Held::Object(_, held) = model.held(&element.holds) {
-                    members(held).iter().for_each(|member| names.keep_other(member.name));
+                    let inside = members(held, RULES_MAX + 1).list;
+                    for member in &inside {
+                        names.keep_other(member.name);
+                    }
+                    // Those that clients do not see are written too.
+                    for attribute in &held.attributes {
+                        names.keep_other(&attribute.member);
+                    }
                 }
             }
             DraftBody::Element(element) => {
@@ -81,7 +88,9 @@ impl Draft {
         let mut found = match &self.body {
             DraftBody::Empty => Vec::new(),
             DraftBody::Element(element) => match model.held(&element.holds) {
-                Held::Object(_, held) if self.is_wrapped(model) => members(held),
+                Held::Object(_, held) if self.is_wrapped(model) => {
+                    members(held, RULES_MAX + 1).list
+                }
                 _ => vec![Member::of_element(element)],
             },
             DraftBody::Rpc { parts, .. } => parts.iter().map(Member::of_element).collect(),

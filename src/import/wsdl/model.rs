@@ -1,7 +1,7 @@
 //! Types and elements as they are read from schemas: what the catalog keeps of them, and what
 //! clients are told besides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
@@ -148,12 +148,13 @@ impl Model {
     /// The types that may stand in the place of one, at most `most`, nearest first.
     pub(super) fn derived(&self, name: &XmlName, most: usize) -> Vec<&XmlName> {
         let mut found: Vec<&XmlName> = Vec::new();
+        let mut seen = HashSet::from([name]);
         let mut next = 0;
         let mut at = Some(name);
         while let Some(here) = at {
             let below = self.types.get(here).map_or(&[][..], |held| &held.derived);
             for derived in below {
-                if found.len() < most && derived != name && !found.contains(&derived) {
+                if found.len() < most && seen.insert(derived) {
                     found.push(derived);
                 }
             }
@@ -219,18 +220,26 @@ impl Model {
     /// What is to be told of a type and all it leads to; of a very large one not everything.
     pub(super) fn notes<'m>(&'m self, from: impl IntoIterator<Item = &'m Holds>) -> Notes {
         const TYPES_MAX: usize = 2_000;
+        const ELEMENTS_MAX: usize = 40_000;
+        let mut looked = 0;
         let mut notes = Notes::default();
         let name = |holds: &'m Holds| match holds {
             Holds::Type(name) => Some(name),
             _ => None,
         };
         let mut waiting: Vec<&XmlName> = from.into_iter().filter_map(name).collect();
-        let mut seen: std::collections::HashSet<&XmlName> = waiting.iter().copied().collect();
+        let mut seen: HashSet<&XmlName> = waiting.iter().copied().collect();
         while let Some(next) = waiting.pop() {
             let Some(held) = self.types.get(next) else { continue };
             notes.extend(&held.notes);
+            if looked > ELEMENTS_MAX {
+                break;
+            }
             let mut elements = Vec::new();
-            held.content.iter().for_each(|part| part.elements(&mut elements));
+            for part in &held.content {
+                part.elements(&mut elements);
+            }
+            looked += elements.len();
             let inside = elements.into_iter().filter_map(|element| name(&element.holds));
             for found in inside.chain(&held.derived) {
                 if seen.len() < TYPES_MAX && seen.insert(found) {
@@ -257,7 +266,9 @@ impl Particle {
         match self {
             Self::Element(element) => out.push(element),
             Self::Sequence { content, .. } | Self::Choice { content, .. } => {
-                content.iter().for_each(|part| part.elements(out));
+                for part in content {
+                    part.elements(out);
+                }
             }
             Self::Any { .. } => {}
         }
@@ -278,7 +289,9 @@ impl Particle {
         match self {
             Self::Element(_) => {}
             Self::Sequence { content, .. } | Self::Choice { content, .. } => {
-                content.iter().for_each(|part| part.others(out));
+                for part in content {
+                    part.others(out);
+                }
             }
             Self::Any { member, .. } => out.push(member),
         }

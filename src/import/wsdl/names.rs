@@ -53,6 +53,8 @@ pub(super) struct Members {
     taken: HashSet<String>,
     /// What the elements are called that had their name first.
     of_elements: HashMap<XmlName, Box<str>>,
+    /// The number that the next one is told apart by.
+    numbers: HashMap<String, u32>,
     /// What the elements of a restricted type are called, the last ones first.
     restricted: HashMap<XmlName, Vec<Box<str>>>,
 }
@@ -108,13 +110,17 @@ impl Members {
     }
 
     fn free(&mut self, name: &str) -> Box<str> {
-        let mut member = name.to_owned();
-        let mut number = 2_u32;
-        while !self.taken.insert(member.clone()) {
-            member = format!("{name}_{number}");
-            number += 1;
+        if self.taken.insert(name.to_owned()) {
+            return name.into();
         }
-        member.into()
+        let number = self.numbers.entry(name.to_owned()).or_insert(2);
+        loop {
+            let member = format!("{name}_{number}");
+            *number += 1;
+            if self.taken.insert(member.clone()) {
+                return member.into();
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! They are read in two steps. First every operation says which elements its messages have, and the
 //! types of these are asked for. When all types are known, what each tool takes and gives is told.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::super::{
     Description, ImportError, Location, Operation, OperationTool, Options, Verdict,
@@ -26,6 +26,8 @@ use crate::xml::Element;
 
 /// Most operations of a description.
 const OPERATIONS_MAX: usize = 10_000;
+/// Most operations of one name that are told apart.
+const OVERLOADS_MAX: usize = 100;
 /// Most faults of an operation.
 const FAULTS_MAX: usize = 50;
 
@@ -112,14 +114,19 @@ pub(super) fn read<'t>(
 
 impl<'t> Reading<'_, 't> {
     fn port(&mut self, port: &Port<'t>, options: &Options, notes: &mut Notes) {
-        let Some(port_type) = self.definitions.port_type(port.port_type) else {
-            notes.add(format!("the port type {} is not described", port.port_type));
+        let Some(port_type) = self.definitions.port_type(port.interface) else {
+            notes.add(format!("the port type {} is not described", port.interface));
             return;
         };
         let address = ports::address(port.address, options, notes);
-        let described: Vec<Element<'t>> = parts(port_type, "operation").collect();
-        let bound: Vec<Element<'t>> = parts(port.binding, "operation").collect();
         let name = |element: &Element<'t>| element.attribute("name").unwrap_or_default().trim();
+        let left = OPERATIONS_MAX.saturating_sub(self.drafts.len()) + 1;
+        let described: Vec<Element<'t>> = parts(port_type, "operation").take(left).collect();
+        let bound: Vec<Element<'t>> = parts(port.binding, "operation").take(left).collect();
+        let mut by_name: HashMap<&str, Vec<Element<'t>>> = HashMap::new();
+        for operation in &described {
+            by_name.entry(name(operation)).or_default().push(*operation);
+        }
         let mut places: Vec<Asked> = Vec::new();
         let mut refused = None;
         for at in port.around.iter().flatten().chain([&port.binding, &port_type]) {
@@ -128,14 +135,14 @@ impl<'t> Reading<'_, 't> {
         }
         let mut taken = HashSet::new();
         for operation in &bound {
-            let Some(found) = counterpart(*operation, &described, &taken) else {
+            let same = by_name.get(name(operation)).map_or(&[][..], Vec::as_slice);
+            let Some(found) = counterpart(*operation, same, &taken) else {
                 let reason = "its port type does not have it".to_owned();
                 self.push(port, name(operation), None, Err(reason));
                 continue;
             };
             taken.insert(found);
-            let is_overloaded =
-                described.iter().filter(|other| name(other) == name(operation)).count() > 1;
+            let is_overloaded = same.len() > 1;
             let input = found.child(WSDL, "input");
             let tail =
                 input.and_then(|input| input.attribute("name").or(input.attribute("message")));
@@ -153,8 +160,9 @@ impl<'t> Reading<'_, 't> {
             });
             self.push(port, name(operation), tail, draft);
         }
+        let bound: HashSet<&str> = bound.iter().map(name).collect();
         for other in described.iter().filter(|other| !taken.contains(*other)) {
-            if !bound.iter().any(|bound| name(bound) == name(other)) {
+            if !bound.contains(name(other)) {
                 self.push(port, name(other), None, Err("its binding does not have it".to_owned()));
             }
         }
@@ -290,19 +298,16 @@ impl<'t> Reading<'_, 't> {
 /// names of input and output tell which; else their order does.
 fn counterpart<'t>(
     bound: Element<'t>,
-    described: &[Element<'t>],
+    same: &[Element<'t>],
     taken: &HashSet<Element<'t>>,
 ) -> Option<Element<'t>> {
-    let name = bound.attribute("name")?.trim();
-    let same =
-        || described.iter().filter(|other| other.attribute("name").map(str::trim) == Some(name));
     let fits = |other: &&&Element<'t>| {
         ["input", "output"].iter().all(|local| {
             let said = |element: Element<'t>| element.child(WSDL, local)?.attribute("name");
             said(bound).is_none_or(|wished| said(***other).is_none_or(|own| own == wished))
         })
     };
-    let free = || same().filter(|other| !taken.contains(*other));
+    let free = || same.iter().take(OVERLOADS_MAX).filter(|other| !taken.contains(*other));
     free().find(|other| fits(&other)).or_else(|| free().next()).copied()
 }
 

@@ -55,6 +55,28 @@ impl Occurs {
     }
 }
 
+/// An item of an array that says nothing of its own.
+pub(super) fn item(holds: Holds, members: &mut Members) -> Particle {
+    let name = XmlName::new("", "item");
+    let member = members.of_element(&name, true);
+    Particle::Element(Rc::new(ElementUse {
+        name,
+        member,
+        holds,
+        least: 0,
+        most: u32::MAX,
+        is_required: false,
+        is_nillable: true,
+        fixed: None,
+        default: None,
+        documentation: String::new(),
+    }))
+}
+
+fn is_global(place: Place<'_>) -> bool {
+    place.element.parent().is_some_and(|parent| parent.is(XSD, "schema"))
+}
+
 impl<'t> Builder<'_, 't> {
     /// The content of a type, or of what it is derived with.
     pub(super) fn content(
@@ -71,24 +93,6 @@ impl<'t> Builder<'_, 't> {
             }
         }
         Ok(content)
-    }
-
-    /// An item of an array that says nothing of its own.
-    pub(super) fn item(&mut self, holds: Holds, members: &mut Members) -> Particle {
-        let name = XmlName::new("", "item");
-        let member = members.of_element(&name, true);
-        Particle::Element(Rc::new(ElementUse {
-            name,
-            member,
-            holds,
-            least: 0,
-            most: u32::MAX,
-            is_required: false,
-            is_nillable: true,
-            fixed: None,
-            default: None,
-            documentation: String::new(),
-        }))
     }
 
     fn particle(
@@ -291,7 +295,7 @@ impl<'t> Builder<'_, 't> {
     ) -> ElementUse {
         let of = |key: &str| place.element.attribute(key);
         let is_ref = of("ref").is_some();
-        let is_global = !is_ref && of("minOccurs").is_none() && self.is_global(place);
+        let is_global = !is_ref && of("minOccurs").is_none() && is_global(place);
         let global = XmlName::new(self.schemas.namespace(place), "");
         let owner = if is_global { &global } else { standing.owner };
         let holds = if is_ref { Holds::Any } else { self.element_type(owner, name, place) };
@@ -311,10 +315,6 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
-    fn is_global(&self, place: Place<'t>) -> bool {
-        place.element.parent().is_some_and(|parent| parent.is(XSD, "schema"))
-    }
-
     fn element_type(&mut self, owner: &XmlName, name: QName<'t>, place: Place<'t>) -> Holds {
         let mut at = place;
         for _ in 0..HEADS_MAX {
@@ -325,13 +325,11 @@ impl<'t> Builder<'_, 't> {
                 return Holds::Value(self.simple_inline(inside));
             }
             if let Some(value) = at.element.attribute("type") {
-                return match self.schemas.resolve(at, value) {
-                    Some(name) => self.holds(name, at),
-                    None => {
-                        self.notes.add(format!("the type of {name} has no namespace"));
-                        Holds::Any
-                    }
-                };
+                if let Some(name) = self.schemas.resolve(at, value) {
+                    return self.holds(name, at);
+                }
+                self.notes.add(format!("the type of {name} has no namespace"));
+                return Holds::Any;
             }
             // Without a type it has that of what it may stand in for.
             let head = at.element.attribute("substitutionGroup");

@@ -6,8 +6,8 @@
 
 /// Longest expression taken over.
 const BYTES_MAX: usize = 500;
-/// Largest count of a repetition, all of them multiplied: the automaton grows with it.
-const REPEATS_MAX: u64 = 1_000;
+/// Most characters and classes, each as often as it is repeated: the automaton grows with them.
+const COST_MAX: u64 = 1_000;
 /// How deep groups may nest.
 const GROUPS_MAX: usize = 16;
 
@@ -23,8 +23,9 @@ fn one(pattern: &str) -> Option<String> {
         return None;
     }
     let mut out = String::new();
-    let mut repeats = 1_u64;
-    let mut groups = 0_usize;
+    // What each open group costs so far, and the last thing in it.
+    let mut costs = vec![0_u64];
+    let mut last = 0_u64;
     let mut can_repeat = false;
     let mut letters = pattern.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -35,16 +36,16 @@ fn one(pattern: &str) -> Option<String> {
                 true
             }
             '(' => {
-                groups += 1;
+                costs.push(0);
                 // `(?` would be an extension that XML Schema does not have.
-                if groups > GROUPS_MAX || letters.peek() == Some(&'?') {
+                if costs.len() > GROUPS_MAX || letters.peek() == Some(&'?') {
                     return None;
                 }
                 out.push_str("(?:");
                 false
             }
             ')' => {
-                groups = groups.checked_sub(1)?;
+                last = costs.pop()?;
                 out.push(')');
                 true
             }
@@ -63,10 +64,10 @@ fn one(pattern: &str) -> Option<String> {
                 if !can_repeat {
                     return None;
                 }
-                repeats = repeats.checked_mul(counts(&mut letters, &mut out)?)?;
-                if repeats > REPEATS_MAX {
-                    return None;
-                }
+                // Once it is counted already.
+                let more = counts(&mut letters, &mut out)?.saturating_sub(1);
+                let cost = costs.last_mut()?;
+                *cost = cost.checked_add(last.checked_mul(more)?)?;
                 false
             }
             '}' | ']' => return None,
@@ -83,8 +84,16 @@ fn one(pattern: &str) -> Option<String> {
                 true
             }
         };
+        if can_repeat {
+            last = if letter == ')' { last } else { 1 };
+            let cost = costs.last_mut()?;
+            *cost = cost.checked_add(last)?;
+        }
+        if costs.last().is_none_or(|cost| *cost > COST_MAX) {
+            return None;
+        }
     }
-    (groups == 0).then_some(out)
+    (costs.len() == 1).then_some(out)
 }
 
 type Letters<'p> = std::iter::Peekable<std::str::Chars<'p>>;
@@ -182,6 +191,7 @@ mod tests {
             ("$1^", "^(?:\\$1\\^)$"),
             ("[^a\\-\\]^]\\d+\\.\\/", "^(?:[^a\\-\\]\\^]\\d+\\./)$"),
             ("[0-9]{4}-[0-9]{2}", "^(?:[0-9]{4}-[0-9]{2})$"),
+            ("[\\da-f]{999}", "^(?:[\\da-f]{999})$"),
         ] {
             assert_eq!(converted(&[pattern]).as_deref(), Some(expected), "{pattern}");
         }

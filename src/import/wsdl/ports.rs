@@ -13,6 +13,8 @@ use super::notes::Notes;
 use crate::mapping::SoapVersion;
 use crate::xml::Element;
 
+/// Most ports of a service that are looked at.
+const PORTS_MAX: usize = 500;
 /// Transports that are HTTP, by the URIs of both versions.
 const TRANSPORTS: &[&str] = &[
     "http://schemas.xmlsoap.org/soap/http",
@@ -29,7 +31,8 @@ pub(super) struct Port<'t> {
     /// The name of its service; of its binding, where nobody offers it.
     pub(super) service: &'t str,
     pub(super) name: &'t str,
-    pub(super) port_type: QName<'t>,
+    /// Its port type.
+    pub(super) interface: QName<'t>,
     pub(super) binding: Element<'t>,
     /// The port itself and its service, where there are; policies stand there too.
     pub(super) around: [Option<Element<'t>>; 2],
@@ -55,7 +58,7 @@ pub(super) fn chosen<'t>(
     let mut chosen = Vec::new();
     for (service_name, service) in &definitions.services {
         let mut ports: Vec<Port<'t>> = Vec::new();
-        for port in parts(*service, "port") {
+        for port in parts(*service, "port").take(PORTS_MAX) {
             let name = port.attribute("name").unwrap_or_default();
             let binding = port.attribute("binding").and_then(|value| named(port, value));
             let Some(binding) = binding.and_then(|binding| definitions.binding(binding)) else {
@@ -74,7 +77,7 @@ pub(super) fn chosen<'t>(
     }
     if definitions.services.is_empty() {
         let mut ports = Vec::new();
-        for (name, binding) in &definitions.all_bindings {
+        for (name, binding) in definitions.all_bindings.iter().take(PORTS_MAX) {
             ports.extend(bound(name.local, name.local, *binding, [None, None], None));
         }
         one_of_each(&ports, options, notes, &mut chosen);
@@ -89,9 +92,9 @@ fn bound<'t>(
     around: [Option<Element<'t>>; 2],
     address: Option<&'t str>,
 ) -> Option<Port<'t>> {
-    let port_type = binding.attribute("type").and_then(|value| named(binding, value))?;
+    let interface = binding.attribute("type").and_then(|value| named(binding, value))?;
     let kind = kind_of(binding);
-    Some(Port { service, name, port_type, binding, around, address, kind })
+    Some(Port { service, name, interface, binding, around, address, kind })
 }
 
 fn kind_of(binding: Element<'_>) -> Result<Binding<'_>, &'static str> {
@@ -127,12 +130,12 @@ fn one_of_each<'t>(
     let any_usable = ports.iter().any(|port| port.kind.is_ok());
     let mut done: Vec<QName<'t>> = Vec::new();
     for port in ports {
-        if done.contains(&port.port_type) {
+        if done.contains(&port.interface) {
             continue;
         }
-        done.push(port.port_type);
+        done.push(port.interface);
         let same: Vec<&Port<'t>> =
-            ports.iter().filter(|other| other.port_type == port.port_type).collect();
+            ports.iter().filter(|other| other.interface == port.interface).collect();
         let Some(best) = same.iter().min_by_key(|port| rank(port)) else { continue };
         for other in same.iter().filter(|other| other.name != best.name) {
             notes.add(format!(

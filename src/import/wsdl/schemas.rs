@@ -79,7 +79,7 @@ impl<'t> Place<'t> {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Schemas<'t> {
-    schemas: Vec<Schema<'t>>,
+    list: Vec<Schema<'t>>,
     components: HashMap<(Kind, QName<'t>), Place<'t>>,
     /// What a component of `redefine` was before: it may lead to itself by its own name.
     originals: HashMap<(Kind, QName<'t>), Place<'t>>,
@@ -124,8 +124,9 @@ impl<'t> Schemas<'t> {
         for start in everywhere.iter().filter(is_first) {
             all.follow(*start, sources, documents, &mut seen, notes)?;
         }
+        let reached: HashSet<Element<'t>> = seen.iter().map(|(element, _)| *element).collect();
         for start in &everywhere {
-            if !seen.iter().any(|(element, _)| *element == start.element) {
+            if !reached.contains(&start.element) {
                 all.follow(*start, sources, documents, &mut seen, notes)?;
             }
         }
@@ -150,7 +151,7 @@ impl<'t> Schemas<'t> {
                 continue;
             }
             let Some(source) = sources.sources.get(next.source) else { continue };
-            if self.schemas.len() == SCHEMAS_MAX {
+            if self.list.len() == SCHEMAS_MAX {
                 let limit = format!("there are more than {SCHEMAS_MAX} schemas");
                 return Err(ImportError::limit(&source.location, limit));
             }
@@ -181,8 +182,8 @@ impl<'t> Schemas<'t> {
         notes: &mut Notes,
     ) -> Result<(), ImportError> {
         let qualified = |key: &str| next.element.attribute(key) == Some("qualified");
-        let schema = self.schemas.len();
-        self.schemas.push(Schema {
+        let schema = self.list.len();
+        self.list.push(Schema {
             namespace,
             is_chameleon: has_no_namespace && !namespace.is_empty(),
             elements_qualified: qualified("elementFormDefault"),
@@ -252,7 +253,7 @@ impl<'t> Schemas<'t> {
     }
 
     pub(super) fn schema(&self, place: Place<'t>) -> Option<&Schema<'t>> {
-        self.schemas.get(place.schema)
+        self.list.get(place.schema)
     }
 
     pub(super) fn namespace(&self, place: Place<'t>) -> &'t str {

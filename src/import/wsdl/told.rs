@@ -4,6 +4,9 @@
 //! begin again. An operation has a budget of values and text, shared by its members; what is beyond
 //! it is `{}`, so that every call that the service takes is one that the schema takes.
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use serde_json::{Map, Value, json};
 
 use super::model::{
@@ -12,10 +15,13 @@ use super::model::{
 use super::notes::{Notes, cut, sentences};
 use crate::mapping::{FieldRule, FieldType, Location, TEXT_MEMBER, TYPE_MEMBER, XmlName};
 
-/// Most values of the schemas of one message.
-const VALUES_MAX: usize = 4_000;
+/// Most values of the schemas of one message. Models have to read them, and a service may have
+/// thousands of messages.
+const VALUES_MAX: usize = 1_200;
 /// Longest texts of the schemas of one message.
-const TEXT_BYTES_MAX: usize = 96 * 1024;
+const TEXT_BYTES_MAX: usize = 48 * 1024;
+/// What an answer may have of both: a half.
+const OUTPUT_SHARE: usize = 2;
 /// How deep objects are told. The schema of a field has a bound on its own depth, of which an
 /// object takes up to five levels.
 const LEVELS_MAX: usize = 10;
@@ -33,8 +39,8 @@ pub(super) struct Member<'m> {
     kind: MemberKind<'m>,
     is_required: bool,
     is_array: bool,
-    /// Which members it is an alternative to.
-    choice: String,
+    /// What it has to do with the members beside it.
+    group: String,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,25 +51,72 @@ enum MemberKind<'m> {
     Any,
 }
 
-/// The members of an object of a type, in the order of its schema.
-pub(super) fn members(held: &ComplexType) -> Vec<Member<'_>> {
-    let mut found = Vec::new();
+impl MemberKind<'_> {
+    /// Whether two members of different types are inherited from one.
+    fn is_same(self, other: MemberKind<'_>) -> bool {
+        match (self, other) {
+            (Self::Element(one), MemberKind::Element(other)) => std::ptr::eq(one, other),
+            (Self::Attribute(one), MemberKind::Attribute(other)) => {
+                one.name == other.name && Rc::ptr_eq(&one.simple, &other.simple)
+            }
+            (Self::Text(one), MemberKind::Text(other)) => std::ptr::eq(one, other),
+            (Self::Any, MemberKind::Any) => true,
+            _ => false,
+        }
+    }
+}
+
+/// The members of an object, in the order of its schema.
+#[derive(Debug, Default)]
+pub(super) struct MemberList<'m> {
+    pub(super) list: Vec<Member<'m>>,
+    places: HashMap<&'m str, usize>,
+    /// Where it ends, however many there are.
+    most: usize,
+}
+
+/// The members of an object of a type; of a very large one, the first.
+pub(super) fn members(held: &ComplexType, most: usize) -> MemberList<'_> {
+    let mut found = MemberList { most, ..MemberList::default() };
     for part in &held.content {
         collect(part, true, false, &mut found);
     }
     if let Some(text) = &held.text {
-        found.push(Member::new(TEXT_MEMBER, MemberKind::Text(text), false));
+        found.add(Member::new(TEXT_MEMBER, MemberKind::Text(text), false));
     }
-    let attributes = held.attributes.iter().filter(|attribute| attribute.constant().is_none());
-    found.extend(attributes.map(|attribute| {
-        Member::new(&attribute.member, MemberKind::Attribute(attribute), attribute.is_required)
-    }));
+    for attribute in held.attributes.iter().filter(|attribute| attribute.constant().is_none()) {
+        let kind = MemberKind::Attribute(attribute);
+        found.add(Member::new(&attribute.member, kind, attribute.is_required));
+    }
     found
+}
+
+impl<'m> MemberList<'m> {
+    fn is_full(&self) -> bool {
+        self.list.len() >= self.most
+    }
+
+    fn add(&mut self, member: Member<'m>) {
+        let place = self.places.get(member.name).copied();
+        let is_full = self.is_full();
+        match place.and_then(|place| self.list.get_mut(place)) {
+            // Another way to say the same.
+            Some(known) => {
+                known.is_required = false;
+                known.is_array |= member.is_array;
+            }
+            None if is_full => {}
+            None => {
+                self.places.insert(member.name, self.list.len());
+                self.list.push(member);
+            }
+        }
+    }
 }
 
 impl<'m> Member<'m> {
     fn new(name: &'m str, kind: MemberKind<'m>, is_required: bool) -> Self {
-        Self { name, kind, is_required, is_array: false, choice: String::new() }
+        Self { name, kind, is_required, is_array: false, group: String::new() }
     }
 
     /// An element that is a member of a message: a part, a header, a bare body.
@@ -71,23 +124,19 @@ impl<'m> Member<'m> {
         let is_required = element.is_required && !element.is_nillable;
         let is_array = element.most > 1;
         let kind = MemberKind::Element(element);
-        Self { name: &element.member, kind, is_required, is_array, choice: String::new() }
+        Self { name: &element.member, kind, is_required, is_array, group: String::new() }
     }
 }
 
 /// Adds the members of a particle. Its depth is bounded where it is read.
-fn collect<'m>(part: &'m Particle, is_certain: bool, in_array: bool, out: &mut Vec<Member<'m>>) {
+fn collect<'m>(part: &'m Particle, is_certain: bool, in_array: bool, out: &mut MemberList<'m>) {
+    if out.is_full() {
+        return;
+    }
     let mut add = |mut member: Member<'m>| {
         member.is_array |= in_array;
         member.is_required &= is_certain && !in_array;
-        match out.iter_mut().find(|known| known.name == member.name) {
-            // Another way to say the same.
-            Some(known) => {
-                known.is_required = false;
-                known.is_array |= member.is_array;
-            }
-            None => out.push(member),
-        }
+        out.add(member);
     };
     match part {
         Particle::Element(element) if element.constant().is_some() => {}
@@ -98,37 +147,70 @@ fn collect<'m>(part: &'m Particle, is_certain: bool, in_array: bool, out: &mut V
             add(any);
         }
         Particle::Sequence { repeats, content } => {
-            content.iter().for_each(|part| collect(part, is_certain, in_array || *repeats, out));
+            let first = out.list.len();
+            for part in content {
+                collect(part, is_certain, in_array || *repeats, out);
+            }
+            if *repeats {
+                set_group(out, first, &together(content));
+            }
         }
         Particle::Choice { repeats, is_required, content } => {
-            let first = out.len();
-            content.iter().for_each(|part| collect(part, false, in_array || *repeats, out));
-            let rule = alternatives(content, *is_required, *repeats);
-            for member in out.iter_mut().skip(first).filter(|member| member.choice.is_empty()) {
-                member.choice.clone_from(&rule);
+            let first = out.list.len();
+            for part in content {
+                collect(part, false, in_array || *repeats, out);
             }
+            set_group(out, first, &alternatives(content, *is_required, *repeats));
         }
     }
 }
 
-/// `Give exactly one of: a; b and c`.
+fn set_group(out: &mut MemberList<'_>, first: usize, rule: &str) {
+    for member in out.list.iter_mut().skip(first).filter(|member| member.group.is_empty()) {
+        rule.clone_into(&mut member.group);
+    }
+}
+
+/// Longest text about a group.
+const GROUP_CHARS_MAX: usize = 300;
+
+fn names_in(part: &Particle, out: &mut Vec<String>, between: &str) {
+    const NAMES_MAX: usize = 50;
+    let mut found = MemberList { most: NAMES_MAX, ..MemberList::default() };
+    collect(part, false, false, &mut found);
+    let names: Vec<&str> = found.list.iter().map(|member| member.name).collect();
+    if !names.is_empty() && out.len() < NAMES_MAX {
+        out.push(names.join(between));
+    }
+}
+
+/// `There is exactly one of: a; b and c`.
 fn alternatives(content: &[Particle], is_required: bool, repeats: bool) -> String {
-    const CHARS_MAX: usize = 300;
-    let each = content.iter().map(|part| {
-        let mut found = Vec::new();
-        collect(part, false, false, &mut found);
-        found.iter().map(|member| member.name).collect::<Vec<_>>().join(" and ")
-    });
-    let each: Vec<String> = each.filter(|names| !names.is_empty()).collect();
+    let mut each = Vec::new();
+    for part in content {
+        names_in(part, &mut each, " and ");
+    }
     if each.len() < 2 {
         return String::new();
     }
     let many = match (repeats, is_required) {
-        (true, _) => "any number",
-        (false, true) => "exactly one",
-        (false, false) => "at most one",
+        (true, _) => "There may be any number of",
+        (false, true) => "There is exactly one of",
+        (false, false) => "There is at most one of",
     };
-    cut(&format!("Give {many} of: {}", each.join("; ")), CHARS_MAX)
+    cut(&format!("{many}: {}", each.join("; ")), GROUP_CHARS_MAX)
+}
+
+/// `Items at the same place belong together: a, b`.
+fn together(content: &[Particle]) -> String {
+    let mut each = Vec::new();
+    for part in content {
+        names_in(part, &mut each, ", ");
+    }
+    if each.len() < 2 {
+        return String::new();
+    }
+    cut(&format!("Items at the same place belong together: {}", each.join(", ")), GROUP_CHARS_MAX)
 }
 
 /// Whether values are checked against the schema, or it only tells what comes back.
@@ -156,22 +238,45 @@ impl<'m> Teller<'m> {
         Self { model, purpose, values_left: 0, text_left: 0, open, notes }
     }
 
-    /// The rules of all members of a message. Each has its part of the budget, and what those
-    /// before it left.
+    /// The rules of all members of a message, in their order.
     pub(super) fn rules(&mut self, members: &[Member<'m>]) -> Vec<FieldRule> {
-        let (mut values, mut text) = (VALUES_MAX, TEXT_BYTES_MAX);
-        let mut rules = Vec::new();
-        for (index, member) in members.iter().enumerate() {
-            let left = members.len() - index;
-            self.values_left = values / left;
-            self.text_left = text / left;
-            values -= self.values_left;
-            text -= self.text_left;
-            rules.push(self.rule(member));
-            values += self.values_left;
-            text += self.text_left;
+        let share = if self.purpose == Purpose::Output { OUTPUT_SHARE } else { 1 };
+        (self.values_left, self.text_left) = (VALUES_MAX / share, TEXT_BYTES_MAX / share);
+        let mut rules = vec![FieldRule::default(); members.len()];
+        let (nested, plain): (Vec<usize>, Vec<usize>) = (0..members.len())
+            .partition(|index| members.get(*index).is_some_and(|member| self.is_nested(member)));
+        let mut rest = nested.len();
+        for index in plain.into_iter().chain(nested) {
+            let (Some(member), Some(rule)) = (members.get(index), rules.get_mut(index)) else {
+                continue;
+            };
+            let is_nested = self.is_nested(member);
+            let aside = if is_nested { self.set_aside(rest) } else { (0, 0) };
+            *rule = self.rule(member);
+            self.give_back(aside);
+            rest -= usize::from(is_nested);
         }
         rules
+    }
+
+    fn is_nested(&self, member: &Member<'m>) -> bool {
+        let MemberKind::Element(element) = member.kind else { return false };
+        matches!(self.model.held(&element.holds), Held::Object(..))
+    }
+
+    /// Leaves one of `shares` parts of the budget. What is single is told before, so that objects
+    /// share what is left, each with what those before it did not need.
+    fn set_aside(&mut self, shares: usize) -> (usize, usize) {
+        let shares = shares.max(1);
+        let (values, text) = (self.values_left / shares, self.text_left / shares);
+        let aside = (self.values_left - values, self.text_left - text);
+        (self.values_left, self.text_left) = (values, text);
+        aside
+    }
+
+    fn give_back(&mut self, aside: (usize, usize)) {
+        self.values_left += aside.0;
+        self.text_left += aside.1;
     }
 
     fn rule(&mut self, member: &Member<'m>) -> FieldRule {
@@ -212,7 +317,7 @@ impl<'m> Teller<'m> {
             }
         };
         let chars = if level == 0 { usize::MAX } else { INNER_CHARS_MAX };
-        let told = cut(&sentences([told.as_str(), &member.choice]), chars.min(2_000));
+        let told = cut(&sentences([told.as_str(), &member.group]), chars.min(2_000));
         (schema, told)
     }
 
@@ -282,12 +387,20 @@ impl<'m> Teller<'m> {
         let mut properties = Map::new();
         let mut required = Vec::new();
         let mut is_complete = true;
-        let own = members(held);
-        for member in &own {
+        let most = self.values_left / 4 + 1;
+        let own = members(held, most);
+        is_complete &= !own.is_full();
+        let required_names = own.list.iter().filter(|member| member.is_required);
+        required.extend(required_names.map(|member| member.name.to_owned()));
+        let (nested, plain): (Vec<_>, Vec<_>) =
+            own.list.iter().partition(|member| self.is_nested(member));
+        for member in plain {
             is_complete &= self.property(member, level, &mut properties);
-            if member.is_required {
-                required.push(member.name.to_owned());
-            }
+        }
+        for (index, member) in nested.iter().enumerate() {
+            let aside = self.set_aside(nested.len() - index);
+            is_complete &= self.property(member, level, &mut properties);
+            self.give_back(aside);
         }
         is_complete &= self.derived(name, held, &own, level, &mut properties, &mut required);
         let mut schema = Map::from_iter([("type".to_owned(), json!("object"))]);
@@ -327,7 +440,7 @@ impl<'m> Teller<'m> {
         &mut self,
         name: &'m XmlName,
         held: &'m ComplexType,
-        own: &[Member<'m>],
+        own: &MemberList<'m>,
         level: usize,
         properties: &mut Map<String, Value>,
         required: &mut Vec<String>,
@@ -339,6 +452,7 @@ impl<'m> Teller<'m> {
         }
         let mut names = Vec::new();
         let mut told = Vec::new();
+        let mut added: HashMap<&str, MemberKind<'m>> = HashMap::new();
         let mut is_complete = all.len() <= DERIVED_TOLD_MAX;
         for derived in &all {
             let Some(other) = model.types.get(*derived) else { continue };
@@ -352,14 +466,18 @@ impl<'m> Teller<'m> {
                 continue;
             }
             let mut more = Vec::new();
-            for mut member in members(other) {
-                if own.iter().any(|known| known.name == member.name) {
+            let most = own.list.len() + self.values_left / 4 + 1;
+            for mut member in members(other, most).list {
+                if own.places.contains_key(member.name) {
                     continue;
                 }
                 more.push(member.name);
                 member.is_required = false;
-                if !properties.contains_key(member.name) {
+                let told_before = added.insert(member.name, member.kind);
+                if told_before.is_none() {
                     is_complete &= self.property(&member, level, properties);
+                } else if told_before.is_some_and(|kind| kind.is_same(member.kind)) {
+                    // Both have it from one type.
                 } else if let Some(Value::Object(known)) = properties.get_mut(member.name) {
                     // Two types may mean different things by it.
                     let description = known.remove("description");

@@ -12,7 +12,7 @@ use super::model::{AttributeUse, ComplexType, Holds, Model, Particle, SimpleType
 use super::names::{Members, QName, SOAP_ENCODING, SOAP_ENCODING_1_2, WSDL, XSD};
 use super::notes::{Notes, cut};
 use super::schemas::{Kind, Place, Schemas};
-use super::simple;
+use super::{particles, simple};
 use crate::mapping::XmlName;
 use crate::xml::{Element, XML_NAMESPACE};
 
@@ -23,9 +23,9 @@ const DERIVATIONS_MAX: usize = 64;
 /// How deep groups of attributes may lead to each other.
 const GROUPS_MAX: usize = 16;
 /// Most elements, attributes and groups of one type, inherited ones counted.
-const STEPS_MAX: usize = 10_000;
+const STEPS_MAX: usize = 5_000;
 /// The same of all types together.
-const STEPS_TOGETHER_MAX: usize = 1_000_000;
+const STEPS_TOGETHER_MAX: usize = 300_000;
 /// Most types.
 const TYPES_MAX: usize = 50_000;
 /// Most attributes of a type.
@@ -218,9 +218,10 @@ impl<'s, 't> Builder<'s, 't> {
         let owned = name.owned();
         // A type that redefines itself has what it was before as its base.
         let is_own = self.places.get(&owned).is_some_and(|held| *held != place);
-        let key = match is_own {
-            true => XmlName::new(&owned.namespace, &format!("{}/redefined", owned.local)),
-            false => owned,
+        let key = if is_own {
+            XmlName::new(&owned.namespace, &format!("{}/redefined", owned.local))
+        } else {
+            owned
         };
         if self.open.contains(&key) {
             return Err("it is derived from itself".to_owned());
@@ -264,8 +265,12 @@ impl<'s, 't> Builder<'s, 't> {
         let mut members = members_of(&held);
         if extension.is_none() {
             let mut elements = Vec::new();
-            held.content.iter().for_each(|part| part.elements(&mut elements));
-            elements.iter().for_each(|element| members.restrict(&element.name, &element.member));
+            for part in &held.content {
+                part.elements(&mut elements);
+            }
+            for element in elements {
+                members.restrict(&element.name, &element.member);
+            }
         }
         let own = self.content(name, derivation, &mut members)?;
         if extension.is_some() {
@@ -291,7 +296,7 @@ impl<'s, 't> Builder<'s, 't> {
         let of = of.filter(|value| !value.contains('['));
         let of = of.and_then(|value| self.schemas.resolve(place, value));
         let holds = of.map_or(Holds::Any, |of| self.holds(of, place));
-        let item = self.item(holds, &mut members);
+        let item = particles::item(holds, &mut members);
         Ok(ComplexType { content: vec![item], ..ComplexType::default() })
     }
 
@@ -361,25 +366,22 @@ impl<'s, 't> Builder<'s, 't> {
 
     fn attribute(&mut self, place: Place<'t>, held: &mut ComplexType, members: &mut Members) {
         let of = |key: &str| place.element.attribute(key);
-        let (name, declared) = match of("ref") {
-            Some(value) => {
-                let Some(name) = self.schemas.resolve(place, value) else { return };
-                // `soap-enc:arrayType` says nothing in a literal message.
-                if name.namespace == SOAP_ENCODING || name.namespace == SOAP_ENCODING_1_2 {
-                    return;
-                }
-                (name, self.schemas.find_from(Kind::Attribute, name, place))
+        let (name, declared) = if let Some(value) = of("ref") {
+            let Some(name) = self.schemas.resolve(place, value) else { return };
+            // `soap-enc:arrayType` says nothing in a literal message.
+            if name.namespace == SOAP_ENCODING || name.namespace == SOAP_ENCODING_1_2 {
+                return;
             }
-            None => {
-                let Some(local) = of("name") else { return };
-                let schema = self.schemas.schema(place);
-                let is_qualified = match of("form") {
-                    Some(form) => form == "qualified",
-                    None => schema.is_some_and(|schema| schema.attributes_qualified),
-                };
-                let namespace = schema.filter(|_| is_qualified).map_or("", |own| own.namespace);
-                (QName::new(namespace, local.trim()), Some(place))
-            }
+            (name, self.schemas.find_from(Kind::Attribute, name, place))
+        } else {
+            let Some(local) = of("name") else { return };
+            let schema = self.schemas.schema(place);
+            let is_qualified = match of("form") {
+                Some(form) => form == "qualified",
+                None => schema.is_some_and(|schema| schema.attributes_qualified),
+            };
+            let namespace = schema.filter(|_| is_qualified).map_or("", |own| own.namespace);
+            (QName::new(namespace, local.trim()), Some(place))
         };
         let owned = name.owned();
         let inherited = held.attributes.iter().position(|known| known.name == owned);
@@ -387,14 +389,13 @@ impl<'s, 't> Builder<'s, 't> {
         if of("use") == Some("prohibited") {
             return;
         }
-        let simple = match declared {
-            Some(declared) => self.attribute_type(declared),
-            None => {
-                if name.namespace != XML_NAMESPACE {
-                    self.notes.add(format!("the attribute {name} is not described; it is text"));
-                }
-                Rc::new(SimpleType::text())
+        let simple = if let Some(declared) = declared {
+            self.attribute_type(declared)
+        } else {
+            if name.namespace != XML_NAMESPACE {
+                self.notes.add(format!("the attribute {name} is not described; it is text"));
             }
+            Rc::new(SimpleType::text())
         };
         let said = |key: &str| {
             let there = of(key).or_else(|| declared?.element.attribute(key));
@@ -436,9 +437,15 @@ fn members_of(held: &ComplexType) -> Members {
         part.elements(&mut elements);
         part.others(&mut others);
     }
-    elements.iter().for_each(|element| members.keep(&element.name, &element.member));
-    others.into_iter().for_each(|member| members.keep_other(member));
-    held.attributes.iter().for_each(|attribute| members.keep_other(&attribute.member));
+    for element in elements {
+        members.keep(&element.name, &element.member);
+    }
+    for member in others {
+        members.keep_other(member);
+    }
+    for attribute in &held.attributes {
+        members.keep_other(&attribute.member);
+    }
     members
 }
 
