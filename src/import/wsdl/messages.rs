@@ -1,14 +1,15 @@
 //! From the parts of a WSDL message to what stands in header and body.
 
 use super::definitions::{named, parts};
+use super::members::{Member, members};
 use super::model::{ElementUse, Held, Holds, Model};
 use super::names::{Members, QName, WSDL};
 use super::operations::Reading;
 use super::policy::{Asked, SECURITY};
 use super::ports::Binding;
-use super::told::{Member, members};
+
 use crate::mapping::{RULES_MAX, SoapBody, SoapMessage, XmlName};
-use crate::xml::Element;
+use crate::xml::{Element, is_name};
 
 /// Most parts and headers of one message.
 const PARTS_MAX: usize = 200;
@@ -186,6 +187,9 @@ impl<'t> Reading<'_, 't> {
             let namespace = namespace.unwrap_or_else(|| target_namespace(direction.described));
             let suffix = if direction.is_answer { "Response" } else { "" };
             let wrapper = XmlName::new(namespace, &format!("{}{suffix}", direction.wrapper));
+            if !is_name(&wrapper.local) || wrapper.namespace.contains(['{', '}']) {
+                return Err("its name cannot be written in XML".to_owned());
+            }
             let parts = self.rpc_parts(&body_parts)?;
             let body = DraftBody::Rpc { wrapper, parts };
             return Ok(Draft { body, headers, can_be_wrapped: false });
@@ -239,6 +243,9 @@ impl<'t> Reading<'_, 't> {
                      say how to write"
                 ));
             };
+            if !is_name(name) {
+                return Err(format!("the name {name:?} of a part cannot be written in XML"));
+            }
             let of = named(*part, value)
                 .ok_or_else(|| format!("the type {value:?} of a part has no namespace"))?;
             let holds = self.builder.holds_of_part(of, *part);

@@ -7,6 +7,7 @@
 //! ports        which port of a service is taken, where it is
 //! operations   what each operation sends and gets        -> asks for types
 //! types        complex types with what they inherit      -> model
+//! members      what an object of a type has
 //! told         the model as field rules and JSON Schema
 //! ```
 //!
@@ -28,6 +29,7 @@
 
 mod connections;
 mod definitions;
+mod members;
 mod messages;
 mod model;
 mod names;
@@ -44,6 +46,7 @@ mod sources;
 mod tests;
 mod told;
 mod types;
+mod words;
 
 use self::definitions::Definitions;
 use self::notes::Notes;

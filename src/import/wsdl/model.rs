@@ -136,9 +136,7 @@ impl Model {
         match self.types.get(name) {
             Some(held) if !held.is_any => match &held.text {
                 // Nothing tells it from a simple type.
-                Some(text) if held.attributes.is_empty() && held.derived.is_empty() => {
-                    Held::Value(text)
-                }
+                Some(text) if held.attributes.is_empty() => Held::Value(text),
                 _ => Held::Object(name, held),
             },
             _ => Held::Any,

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::mapping::{KEY_BYTES_MAX, TEXT_MEMBER, TYPE_MEMBER, XmlName};
+use crate::xml::is_name;
 
 pub(super) const WSDL: &str = "http://schemas.xmlsoap.org/wsdl/";
 pub(super) const WSDL_2: &str = "http://www.w3.org/ns/wsdl";
@@ -26,6 +27,11 @@ pub(super) struct QName<'t> {
 impl<'t> QName<'t> {
     pub(super) const fn new(namespace: &'t str, local: &'t str) -> Self {
         Self { namespace, local }
+    }
+
+    /// Whether it can be written, in XML and as an [`XmlName`].
+    pub(super) fn is_sound(self) -> bool {
+        is_name(self.local) && !self.namespace.contains(['{', '}'])
     }
 
     pub(super) fn owned(self) -> XmlName {

@@ -7,6 +7,7 @@ use super::names::{Members, QName, XSD};
 use super::schemas::{Kind, Place};
 use super::types::{Builder, DOCUMENTATION_CHARS_MAX, documentation};
 use crate::mapping::XmlName;
+use crate::xml::is_name;
 
 /// How deep sequences, choices and groups may nest.
 const NESTING_MAX: usize = 64;
@@ -198,7 +199,8 @@ impl<'t> Builder<'_, 't> {
         out: &mut Vec<Particle>,
     ) -> Result<(), String> {
         let Some(value) = place.element.attribute("ref") else {
-            let Some(local) = place.element.attribute("name") else {
+            let local = place.element.attribute("name").map(str::trim);
+            let Some(local) = local.filter(|name| is_name(name)) else {
                 return Err("an element has no name".to_owned());
             };
             let schema = self.schemas.schema(place);
@@ -207,12 +209,13 @@ impl<'t> Builder<'_, 't> {
                 None => schema.is_some_and(|schema| schema.elements_qualified),
             };
             let namespace = schema.filter(|_| is_qualified).map_or("", |own| own.namespace);
-            let name = QName::new(namespace, local.trim());
+            let name = QName::new(namespace, local);
             let element = self.declared(name, place, occurs, standing, members);
             out.push(Particle::Element(Rc::new(element)));
             return Ok(());
         };
-        let name = self.schemas.resolve(place, value).ok_or("an element has no namespace")?;
+        let name = self.schemas.resolve(place, value);
+        let name = name.filter(|name| name.is_sound()).ok_or("an element has no usable name")?;
         let Some(head) = self.schemas.find_from(Kind::Element, name, place) else {
             if name.namespace != XSD {
                 self.notes.add(format!("the element {name} is not described; it is XML text"));

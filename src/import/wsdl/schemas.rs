@@ -6,7 +6,7 @@ use super::super::{ImportError, Location};
 use super::names::{QName, XSD};
 use super::notes::Notes;
 use super::sources::{self, Sources};
-use crate::xml::{Document, Element};
+use crate::xml::{Document, Element, is_name};
 
 /// Most schemas, one for each namespace that it is included into.
 const SCHEMAS_MAX: usize = 10_000;
@@ -150,6 +150,12 @@ impl<'t> Schemas<'t> {
             if !seen.insert((next.element, namespace)) {
                 continue;
             }
+            // Names are written with their namespaces in braces.
+            if namespace.contains(['{', '}']) {
+                notes
+                    .add(format!("the schema of {namespace:?} is left out: braces in a namespace"));
+                continue;
+            }
             let Some(source) = sources.sources.get(next.source) else { continue };
             if self.list.len() == SCHEMAS_MAX {
                 let limit = format!("there are more than {SCHEMAS_MAX} schemas");
@@ -208,11 +214,9 @@ impl<'t> Schemas<'t> {
 
     /// Of two with one name the first counts, or the one that redefines the other.
     fn insert(&mut self, place: Place<'t>, redefines: bool) {
-        let (Some(kind), Some(local)) = (Kind::of(place.element), place.element.attribute("name"))
-        else {
-            return;
-        };
-        let key = (kind, QName::new(self.namespace(place), local.trim()));
+        let local = place.element.attribute("name").map(str::trim).filter(|name| is_name(name));
+        let (Some(kind), Some(local)) = (Kind::of(place.element), local) else { return };
+        let key = (kind, QName::new(self.namespace(place), local));
         if redefines {
             self.redefined.insert(place.element);
         }

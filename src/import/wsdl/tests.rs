@@ -265,6 +265,20 @@ fn schemas_that_would_grow_without_end_are_cut() {
 }
 
 #[test]
+fn names_that_cannot_be_written_cost_no_more_than_themselves() {
+    let inside = "<x:element name='In'><x:complexType><x:sequence><x:element name='a b' type='x:int'/>\
+                  </x:sequence></x:complexType></x:element>";
+    assert!(notes_of(&with_schemas(inside)).contains("has no name"));
+    let text = with_schemas("<x:element name='In' type='t:T'/><x:complexType name='T'/>");
+    let braces = text.replace("urn:t", "urn:{t}");
+    let reason = match &done(&braces).operations[0].verdict {
+        Verdict::Skipped(reason) => reason.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(reason.contains("is not described"), "{reason}");
+}
+
+#[test]
 fn large_types_are_told_as_far_as_there_is_room() {
     let types: Vec<String> = (0..40)
         .map(|index| {

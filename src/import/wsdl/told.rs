@@ -5,15 +5,14 @@
 //! it is `{}`, so that every call that the service takes is one that the schema takes.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use super::model::{
-    AttributeUse, ComplexType, ElementUse, Held, Holds, Model, Particle, SimpleType,
-};
+use super::members::{Member, MemberKind, MemberList, members};
+use super::model::{ComplexType, ElementUse, Held, Holds, Model, SimpleType};
 use super::notes::{Notes, cut, sentences};
-use crate::mapping::{FieldRule, FieldType, Location, TEXT_MEMBER, TYPE_MEMBER, XmlName};
+use super::words::{array_of, first, fix, insert_default, is_plain, or_null, xml_text};
+use crate::mapping::{FieldRule, Location, TYPE_MEMBER, XmlName};
 
 /// Most values of the schemas of one message. Models have to read them, and a service may have
 /// thousands of messages.
@@ -31,187 +30,6 @@ const DERIVED_TOLD_MAX: usize = 24;
 const DERIVED_MAX: usize = 200;
 /// Longest description of a member inside of another.
 const INNER_CHARS_MAX: usize = 300;
-
-/// A member of an object, and what it is on the wire.
-#[derive(Debug, Clone)]
-pub(super) struct Member<'m> {
-    pub(super) name: &'m str,
-    kind: MemberKind<'m>,
-    is_required: bool,
-    is_array: bool,
-    /// What it has to do with the members beside it.
-    group: String,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum MemberKind<'m> {
-    Element(&'m ElementUse),
-    Attribute(&'m AttributeUse),
-    Text(&'m SimpleType),
-    Any,
-}
-
-impl MemberKind<'_> {
-    /// Whether two members of different types are inherited from one.
-    fn is_same(self, other: MemberKind<'_>) -> bool {
-        match (self, other) {
-            (Self::Element(one), MemberKind::Element(other)) => std::ptr::eq(one, other),
-            (Self::Attribute(one), MemberKind::Attribute(other)) => {
-                one.name == other.name && Rc::ptr_eq(&one.simple, &other.simple)
-            }
-            (Self::Text(one), MemberKind::Text(other)) => std::ptr::eq(one, other),
-            (Self::Any, MemberKind::Any) => true,
-            _ => false,
-        }
-    }
-}
-
-/// The members of an object, in the order of its schema.
-#[derive(Debug, Default)]
-pub(super) struct MemberList<'m> {
-    pub(super) list: Vec<Member<'m>>,
-    places: HashMap<&'m str, usize>,
-    /// Where it ends, however many there are.
-    most: usize,
-}
-
-/// The members of an object of a type; of a very large one, the first.
-pub(super) fn members(held: &ComplexType, most: usize) -> MemberList<'_> {
-    let mut found = MemberList { most, ..MemberList::default() };
-    for part in &held.content {
-        collect(part, true, false, &mut found);
-    }
-    if let Some(text) = &held.text {
-        found.add(Member::new(TEXT_MEMBER, MemberKind::Text(text), false));
-    }
-    for attribute in held.attributes.iter().filter(|attribute| attribute.constant().is_none()) {
-        let kind = MemberKind::Attribute(attribute);
-        found.add(Member::new(&attribute.member, kind, attribute.is_required));
-    }
-    found
-}
-
-impl<'m> MemberList<'m> {
-    fn is_full(&self) -> bool {
-        self.list.len() >= self.most
-    }
-
-    fn add(&mut self, member: Member<'m>) {
-        let place = self.places.get(member.name).copied();
-        let is_full = self.is_full();
-        match place.and_then(|place| self.list.get_mut(place)) {
-            // Another way to say the same.
-            Some(known) => {
-                known.is_required = false;
-                known.is_array |= member.is_array;
-            }
-            None if is_full => {}
-            None => {
-                self.places.insert(member.name, self.list.len());
-                self.list.push(member);
-            }
-        }
-    }
-}
-
-impl<'m> Member<'m> {
-    fn new(name: &'m str, kind: MemberKind<'m>, is_required: bool) -> Self {
-        Self { name, kind, is_required, is_array: false, group: String::new() }
-    }
-
-    /// An element that is a member of a message: a part, a header, a bare body.
-    pub(super) fn of_element(element: &'m ElementUse) -> Self {
-        let is_required = element.is_required && !element.is_nillable;
-        let is_array = element.most > 1;
-        let kind = MemberKind::Element(element);
-        Self { name: &element.member, kind, is_required, is_array, group: String::new() }
-    }
-}
-
-/// Adds the members of a particle. Its depth is bounded where it is read.
-fn collect<'m>(part: &'m Particle, is_certain: bool, in_array: bool, out: &mut MemberList<'m>) {
-    if out.is_full() {
-        return;
-    }
-    let mut add = |mut member: Member<'m>| {
-        member.is_array |= in_array;
-        member.is_required &= is_certain && !in_array;
-        out.add(member);
-    };
-    match part {
-        Particle::Element(element) if element.constant().is_some() => {}
-        Particle::Element(element) => add(Member::of_element(element)),
-        Particle::Any { member, repeats, is_required } => {
-            let mut any = Member::new(member, MemberKind::Any, *is_required);
-            any.is_array = *repeats;
-            add(any);
-        }
-        Particle::Sequence { repeats, content } => {
-            let first = out.list.len();
-            for part in content {
-                collect(part, is_certain, in_array || *repeats, out);
-            }
-            if *repeats {
-                set_group(out, first, &together(content));
-            }
-        }
-        Particle::Choice { repeats, is_required, content } => {
-            let first = out.list.len();
-            for part in content {
-                collect(part, false, in_array || *repeats, out);
-            }
-            set_group(out, first, &alternatives(content, *is_required, *repeats));
-        }
-    }
-}
-
-fn set_group(out: &mut MemberList<'_>, first: usize, rule: &str) {
-    for member in out.list.iter_mut().skip(first).filter(|member| member.group.is_empty()) {
-        rule.clone_into(&mut member.group);
-    }
-}
-
-/// Longest text about a group.
-const GROUP_CHARS_MAX: usize = 300;
-
-fn names_in(part: &Particle, out: &mut Vec<String>, between: &str) {
-    const NAMES_MAX: usize = 50;
-    let mut found = MemberList { most: NAMES_MAX, ..MemberList::default() };
-    collect(part, false, false, &mut found);
-    let names: Vec<&str> = found.list.iter().map(|member| member.name).collect();
-    if !names.is_empty() && out.len() < NAMES_MAX {
-        out.push(names.join(between));
-    }
-}
-
-/// `There is exactly one of: a; b and c`.
-fn alternatives(content: &[Particle], is_required: bool, repeats: bool) -> String {
-    let mut each = Vec::new();
-    for part in content {
-        names_in(part, &mut each, " and ");
-    }
-    if each.len() < 2 {
-        return String::new();
-    }
-    let many = match (repeats, is_required) {
-        (true, _) => "There may be any number of",
-        (false, true) => "There is exactly one of",
-        (false, false) => "There is at most one of",
-    };
-    cut(&format!("{many}: {}", each.join("; ")), GROUP_CHARS_MAX)
-}
-
-/// `Items at the same place belong together: a, b`.
-fn together(content: &[Particle]) -> String {
-    let mut each = Vec::new();
-    for part in content {
-        names_in(part, &mut each, ", ");
-    }
-    if each.len() < 2 {
-        return String::new();
-    }
-    cut(&format!("Items at the same place belong together: {}", each.join(", ")), GROUP_CHARS_MAX)
-}
 
 /// Whether values are checked against the schema, or it only tells what comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -468,7 +286,7 @@ impl<'m> Teller<'m> {
             let mut more = Vec::new();
             let most = own.list.len() + self.values_left / 4 + 1;
             for mut member in members(other, most).list {
-                if own.places.contains_key(member.name) {
+                if own.has(member.name) {
                     continue;
                 }
                 more.push(member.name);
@@ -533,85 +351,4 @@ impl<'m> Teller<'m> {
         self.text_left -= bytes;
         true
     }
-}
-
-fn first(texts: [&String; 2]) -> &str {
-    texts.into_iter().find(|text| !text.is_empty()).map_or("", String::as_str)
-}
-
-fn xml_text() -> Map<String, Value> {
-    Map::from_iter([("type".to_owned(), json!("string"))])
-}
-
-fn array_of(items: Map<String, Value>, least: u32, most: u32) -> Map<String, Value> {
-    let mut schema = Map::from_iter([
-        ("type".to_owned(), json!("array")),
-        ("items".to_owned(), Value::Object(items)),
-    ]);
-    if least > 0 {
-        schema.insert("minItems".to_owned(), json!(least));
-    }
-    if most != u32::MAX {
-        schema.insert("maxItems".to_owned(), json!(most));
-    }
-    schema
-}
-
-fn or_null(mut schema: Map<String, Value>) -> Map<String, Value> {
-    if let Some(kind) = schema.get_mut("type") {
-        *kind = json!([kind.take(), "null"]);
-    }
-    if let Some(Value::Array(values)) = schema.get_mut("enum") {
-        values.push(Value::Null);
-    }
-    schema
-}
-
-fn insert_default(schema: &mut Map<String, Value>, simple: &SimpleType, default: Option<&str>) {
-    let Some(value) = default.and_then(|text| simple.json_of(text)) else { return };
-    let fits = match schema.get("enum") {
-        Some(Value::Array(values)) => values.contains(&value),
-        _ => true,
-    };
-    // Other words could refuse it; a default that does not fit is worse than none.
-    let is_free = [
-        "pattern",
-        "minimum",
-        "maximum",
-        "minLength",
-        "maxLength",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-    ]
-    .iter()
-    .all(|word| !schema.contains_key(*word));
-    if fits && is_free {
-        schema.insert("default".to_owned(), value);
-    }
-}
-
-/// The one value that it may have, where it is there.
-fn fix(schema: &mut Map<String, Value>, simple: &SimpleType, fixed: Option<&str>) {
-    if let Some(value) = fixed.and_then(|text| simple.json_of(text)) {
-        schema.insert("enum".to_owned(), json!([value]));
-    }
-}
-
-/// Says in the rule itself what the schema says, where it has words for all of it.
-fn is_plain(schema: &Map<String, Value>, rule: &mut FieldRule) -> bool {
-    let field_type = match schema.get("type").and_then(Value::as_str) {
-        Some("string") => FieldType::String,
-        Some("integer") => FieldType::Integer,
-        Some("number") => FieldType::Number,
-        Some("boolean") => FieldType::Boolean,
-        _ => return false,
-    };
-    let known = |word: &String| matches!(word.as_str(), "type" | "format" | "enum");
-    if !schema.keys().all(known) {
-        return false;
-    }
-    rule.field_type = Some(field_type);
-    rule.format = schema.get("format").and_then(Value::as_str).map(str::to_owned);
-    rule.allowed = schema.get("enum").and_then(Value::as_array).cloned();
-    true
 }

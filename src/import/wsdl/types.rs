@@ -14,7 +14,7 @@ use super::notes::{Notes, cut};
 use super::schemas::{Kind, Place, Schemas};
 use super::{particles, simple};
 use crate::mapping::XmlName;
-use crate::xml::{Element, XML_NAMESPACE};
+use crate::xml::{Element, XML_NAMESPACE, is_name};
 
 /// Longest documentation of a type, an element or an attribute that is told.
 pub(super) const DOCUMENTATION_CHARS_MAX: usize = 1_000;
@@ -367,21 +367,23 @@ impl<'s, 't> Builder<'s, 't> {
     fn attribute(&mut self, place: Place<'t>, held: &mut ComplexType, members: &mut Members) {
         let of = |key: &str| place.element.attribute(key);
         let (name, declared) = if let Some(value) = of("ref") {
-            let Some(name) = self.schemas.resolve(place, value) else { return };
+            let name = self.schemas.resolve(place, value).filter(|name| name.is_sound());
+            let Some(name) = name else { return };
             // `soap-enc:arrayType` says nothing in a literal message.
             if name.namespace == SOAP_ENCODING || name.namespace == SOAP_ENCODING_1_2 {
                 return;
             }
             (name, self.schemas.find_from(Kind::Attribute, name, place))
         } else {
-            let Some(local) = of("name") else { return };
+            let local = of("name").map(str::trim).filter(|name| is_name(name));
+            let Some(local) = local else { return };
             let schema = self.schemas.schema(place);
             let is_qualified = match of("form") {
                 Some(form) => form == "qualified",
                 None => schema.is_some_and(|schema| schema.attributes_qualified),
             };
             let namespace = schema.filter(|_| is_qualified).map_or("", |own| own.namespace);
-            (QName::new(namespace, local.trim()), Some(place))
+            (QName::new(namespace, local), Some(place))
         };
         let owned = name.owned();
         let inherited = held.attributes.iter().position(|known| known.name == owned);
