@@ -39,7 +39,7 @@ impl Egress {
 }
 
 /// The IPv4 address inside an IPv6 one: mapped (RFC 4291), NAT64 (RFC 6052), 6to4 (RFC 3056).
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+pub(crate) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let joined = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, a, b] | [0x64, 0xff9b, 0, 0, 0, 0, a, b] | [0x2002, a, b, ..] => {

@@ -10,6 +10,7 @@
 //!           failure (its refusals in words), credentials (which never get into either)
 //! correlation  which ids of a call the API is told
 //! egress    addresses that are out of bounds
+//! fetch     documents: descriptions of APIs and what they refer to
 //! error     why there was no usable answer
 //! builtin   the appliance's own tools
 //! ```
@@ -37,6 +38,7 @@ mod egress;
 mod error;
 mod exchange;
 mod failure;
+mod fetch;
 mod media;
 mod pool;
 mod request;
@@ -47,4 +49,5 @@ mod tests;
 pub use builtin::{Appliance, LISTED_MAX, Scope, run_builtin};
 pub use content::ContentError;
 pub use error::{Awaited, Blame, CallError, Unreachable};
+pub use fetch::{FetchError, FetchRules, Fetched, Fetcher, is_public};
 pub use rest::{CallEnvironment, Called, RestCaller};

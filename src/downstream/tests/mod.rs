@@ -4,6 +4,7 @@ mod answers;
 mod api;
 mod connections;
 mod counting;
+mod fetching;
 mod price;
 mod requests;
 mod support;
