@@ -151,8 +151,8 @@ fn free_id(
     ids.into_iter().next().unwrap_or_else(|| target.fallback_connection())
 }
 
-/// A text within the rule of ids.
-pub(super) fn id_of(text: &str) -> String {
+/// Any text within the rule of ids.
+pub fn id_of(text: &str) -> String {
     let plain = |letter: char| match letter.to_ascii_lowercase() {
         letter @ ('a'..='z' | '0'..='9' | '.' | '_') => letter,
         _ => '-',

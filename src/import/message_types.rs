@@ -46,7 +46,6 @@ pub(super) fn merge(
     }
     let is_free = !is_published || outcome.changed.is_empty();
     outcome.waits_for = match (is_free, breaks) {
-        (true, _) => None,
         (false, true) if !(consent.publish && consent.accept_breaking) => {
             Some("--publish --accept-breaking")
         }

@@ -40,6 +40,7 @@ pub mod wsdl;
 
 pub use archive::Archive;
 pub use breaking::PartChange;
+pub use connections::id_of;
 
 pub use description::{
     DescribedConnection, Description, Operation, OperationTool, Options, Step, Verdict,

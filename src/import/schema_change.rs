@@ -197,9 +197,6 @@ impl<'a> Comparing<'a> {
             });
         }
         let empty = Map::new();
-        fn properties(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
-            schema.get("properties").and_then(Value::as_object)
-        }
         let open = |schema: &Map<String, Value>| {
             !matches!(schema.get("additionalProperties"), Some(Value::Bool(false)))
         };
@@ -219,12 +216,11 @@ impl<'a> Comparing<'a> {
             }
         }
         match (narrow.get("additionalProperties"), wide.get("additionalProperties")) {
-            (_, None) => {}
             (_, Some(Value::Bool(false))) if open(narrow) && self.is_input() => {
                 self.note("further members are no longer allowed");
             }
             // That more members may come than described breaks nobody.
-            (_, Some(Value::Bool(false))) => {}
+            (_, None | Some(Value::Bool(false))) => {}
             (one, Some(schema)) => {
                 self.path.push("*");
                 self.schemas(one.unwrap_or(&Value::Bool(true)), schema);
@@ -261,6 +257,10 @@ fn is_anything(schema: &Value) -> bool {
         Value::Object(members) => members.keys().all(|key| SILENT.contains(&key.as_str())),
         _ => false,
     }
+}
+
+fn properties(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    schema.get("properties").and_then(Value::as_object)
 }
 
 fn types(schema: &Map<String, Value>) -> Option<BTreeSet<&str>> {

@@ -27,6 +27,7 @@ mod explain;
 mod facade;
 mod faults;
 mod governed;
+mod importing;
 mod keys;
 mod lifecycle;
 mod limits;

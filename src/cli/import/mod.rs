@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! source   the description's documents: a file, a directory, an archive or a URL
+//! demo     the API of quickstart
 //! report   what becomes of every operation, for people
 //! ```
 //!
 //! What is printed is what is done: the plan is made for one version of the catalog and applied to
 //! that one alone, in one transaction.
 
+pub(super) mod demo;
 mod report;
 pub(super) mod source;
 
@@ -141,7 +143,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Consent { publish: arguments.publish, accept_breaking: arguments.accept_breaking };
     let plan = import::plan(&published, &description, &target, &selection, consent)
         .map_err(|error| CommandError::Usage(error.to_string()))?;
-    let done = carry_out(arguments, &client, version, &plan)?;
+    let comment = match arguments.author.comment.as_str() {
+        "" => target.origin.as_str(),
+        comment => comment,
+    };
+    let applying = Applying { author: &arguments.author, comment, dry_run: arguments.dry_run };
+    let done = carry_out(&client, &applying, version, &plan)?;
     tell(arguments, &plan.report, &done)
 }
 
@@ -179,10 +186,18 @@ fn tenant_of(arguments: &Arguments, published: &Entities) -> Result<TenantId, Co
     }
 }
 
+/// In whose name a plan is carried out, and whether it really is.
+#[derive(Debug)]
+struct Applying<'a> {
+    author: &'a AuthorArguments,
+    comment: &'a str,
+    dry_run: bool,
+}
+
 /// Applies the plan to the catalog it was made for; a dry run lets the server judge it.
 fn carry_out(
-    arguments: &Arguments,
     client: &AdminClient,
+    applying: &Applying<'_>,
     version: u64,
     plan: &Plan,
 ) -> Result<Done, CommandError> {
@@ -192,17 +207,13 @@ fn carry_out(
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let rows: HashMap<String, String> =
         plan.entities.rows().into_iter().map(|(key, value)| (text(key), text(value))).collect();
-    let comment = match arguments.author.comment.as_str() {
-        "" => format!("import of {}", source::shown(&arguments.source)),
-        comment => comment.to_owned(),
-    };
     let body = json!({
         "rows": rows,
-        "dry_run": arguments.dry_run,
+        "dry_run": applying.dry_run,
         "expected_version": version,
-        "comment": comment,
+        "comment": applying.comment,
     });
-    let told: Told = client.json_by(&arguments.author, Method::Post, "/apply", Some(&body))?;
+    let told: Told = client.json_by(applying.author, Method::Post, "/apply", Some(&body))?;
     Ok(Done { version: told.version, is_changed: !told.changes.is_empty() })
 }
 

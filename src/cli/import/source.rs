@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Longest time for all documents together.
-const READ_WITHIN: Duration = Duration::from_secs(600);
+const READ_WITHIN: Duration = Duration::from_mins(10);
 /// Documents fetched at a time.
 const FETCHED_TOGETHER: usize = 8;
 /// How often a description may say that it misses documents: one deeper each time.
@@ -52,6 +52,9 @@ enum Files {
     Archive(Box<Archive>),
     None,
 }
+
+/// A location, and what came from there or why nothing did.
+type Asked = (Location, Result<Fetched, String>);
 
 /// What a source is, as far as it is known before all of it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -322,11 +325,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn fetch(
-        &self,
-        source: &Source,
-        some: &[Location],
-    ) -> Result<Vec<(Location, Result<Fetched, String>)>, CommandError> {
+    fn fetch(&self, source: &Source, some: &[Location]) -> Result<Vec<Asked>, CommandError> {
         let mut rules = FetchRules::new(self.settings, DOCUMENT_BYTES_MAX);
         rules.allowed.clone_from(&self.allowances);
         rules.named = source.url().and_then(|url| url::Url::parse(url.as_str()).ok());
