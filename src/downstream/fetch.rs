@@ -5,14 +5,15 @@
 //! public network is refused unless the tenant's allowance names it or the operator named the host
 //! himself; time, size and redirects have limits; nothing but the URL goes out.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::cell::Cell;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use url::Url;
 
 use super::content::{ACCEPT_ENCODING, Codings, ContentError};
-use super::egress::{Egress, embedded};
+use super::egress::{Denied, Egress};
 use super::exchange::{Broken, Budget, exchange};
 use super::pool::Line;
 use crate::http::{BodyLength, Known, Limits, Method, write_request_head};
@@ -31,6 +32,8 @@ const URL_BYTES_MAX: usize = 8 << 10;
 /// Where documents may come from, and how long and large they may be.
 #[derive(Debug, Clone)]
 pub struct FetchRules {
+    /// For whom: told in what to do about an address that is closed.
+    pub tenant: String,
     /// No document comes from there, whoever asks.
     pub blocked: Vec<Network>,
     /// Networks that are not public and allowed nevertheless.
@@ -47,8 +50,9 @@ pub struct FetchRules {
 
 impl FetchRules {
     /// The limits of calls to APIs, for documents of at most `bytes_max`.
-    pub fn new(settings: &settings::Downstream, bytes_max: usize) -> Self {
+    pub fn new(tenant: &str, settings: &settings::Downstream, bytes_max: usize) -> Self {
         Self {
+            tenant: tenant.to_owned(),
             blocked: settings.blocked_networks.clone(),
             allowed: Vec::new(),
             named: None,
@@ -76,11 +80,8 @@ pub enum FetchError {
     #[error("{reason}")]
     Url { reason: String },
     /// It leads where no document may come from.
-    #[error(
-        "{host} is an address of this host or of a private network: name it in the tenant's \
-         egress_allowances, or fetch the document yourself and import the file"
-    )]
-    Refused { host: String },
+    #[error("{host} leads to no address that documents may come from: {reason}")]
+    Refused { host: String, reason: String },
     /// No connection.
     #[error("{0}")]
     Connect(ConnectError),
@@ -116,7 +117,7 @@ pub struct Fetcher {
 impl Fetcher {
     /// A fetcher. Without `tls`, `https` fails.
     pub fn new(rules: FetchRules, resolver: Resolver, tls: Option<ClientTls>) -> Self {
-        let egress = Egress::new(rules.blocked.clone());
+        let egress = Egress::new(&rules.blocked);
         Self { rules, egress, resolver, tls }
     }
 
@@ -193,18 +194,34 @@ impl Fetcher {
         let is_named = self.rules.named.as_ref().is_some_and(|named| {
             named.host_str() == Some(host) && named.port_or_known_default() == Some(port)
         });
-        let allowed = |address: IpAddr| self.allows(address, is_named);
+        let denied: Cell<Option<Denied>> = Cell::new(None);
+        let allowed = |address: IpAddr| match self.judge(address, is_named) {
+            Ok(()) => true,
+            Err(why) => {
+                denied.set(Some(why));
+                false
+            }
+        };
         let within = budget.connect.min(budget.left(Instant::now()));
         let target = ConnectTarget { host, port, tls };
+        let rules = &self.rules;
         rt::connect(&self.resolver, target, &allowed, within).await.map_err(|error| match error {
-            ConnectError::Refused { host } => FetchError::Refused { host },
+            ConnectError::Refused { host } => {
+                let reason = denied.get().map_or_else(String::new, |why| why.advice(&rules.tenant));
+                FetchError::Refused { host, reason }
+            }
             other => FetchError::Connect(other),
         })
     }
 
-    fn allows(&self, address: IpAddr, is_named: bool) -> bool {
-        let is_listed = || self.rules.allowed.iter().any(|network| network.contains(address));
-        self.egress.allows(address) && (is_named || is_public(address) || is_listed())
+    /// What the operator named is allowed as if the tenant allowed it: what settings close stays
+    /// closed.
+    fn judge(&self, address: IpAddr, is_named: bool) -> Result<(), Denied> {
+        let named = is_named.then(|| Network::from(address));
+        match named {
+            Some(network) => self.egress.judge(&[network], address),
+            None => self.egress.judge(&self.rules.allowed, address),
+        }
     }
 
     fn answer(&self, url: &Url, line: &Line) -> Result<Answer, FetchError> {
@@ -256,46 +273,4 @@ fn parse(text: &str) -> Result<Url, FetchError> {
     }
     url.set_fragment(None);
     Ok(url)
-}
-
-/// Whether an address is on the public network, in every spelling (RFC 6890 and its registries).
-pub fn is_public(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => {
-            let [first, second, ..] = address.segments();
-            let is_special = address.is_unspecified()
-                || address.is_loopback()
-                || address.is_multicast()
-                // Unique local, link-local and the old site-local, documentation, discard.
-                || first & 0xfe00 == 0xfc00
-                || first & 0xff80 == 0xfe80
-                || (first == 0x2001 && second == 0xdb8)
-                || (first == 0x100 && second == 0)
-                || is_compatible(address);
-            !is_special && embedded(address).is_none_or(is_public_v4)
-        }
-    }
-}
-
-/// `::a.b.c.d`, which some systems take for the IPv4 address.
-fn is_compatible(address: Ipv6Addr) -> bool {
-    address.segments()[..6] == [0; 6]
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let is_shared = a == 100 && b & 0xc0 == 64;
-    let is_protocol = a == 192 && b == 0 && c == 0;
-    let is_benchmark = a == 198 && b & 0xfe == 18;
-    !(a == 0
-        || a >= 240
-        || address.is_loopback()
-        || address.is_private()
-        || address.is_link_local()
-        || address.is_multicast()
-        || address.is_documentation()
-        || is_shared
-        || is_protocol
-        || is_benchmark)
 }

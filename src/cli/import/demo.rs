@@ -49,8 +49,9 @@ impl DemoApi {
         let source_url = source.url().and_then(|url| Url::parse(url.as_str()).ok());
         let reading = Reading {
             format: None,
-            options: Options { base_url: base_url.map(str::to_owned) },
+            options: Options { base_url: base_url.map(str::to_owned), ..Options::default() },
             allow_remote: false,
+            tenant: owner.tenant,
             allowances: Vec::new(),
             settings,
         };
@@ -159,7 +160,7 @@ fn own_addresses(url: &Url) -> Vec<Network> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let Ok(addresses) = (host, port).to_socket_addrs() else { return Vec::new() };
     let own = addresses.map(|address| address.ip().to_canonical()).filter(is_own);
-    own.filter_map(|address| address.to_string().parse().ok()).collect()
+    own.map(Network::from).collect()
 }
 
 fn is_own(address: &IpAddr) -> bool {

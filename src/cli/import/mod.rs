@@ -28,6 +28,7 @@ use crate::{
     catalog::{ConnectionId, Entities, TenantId, ToolsetId},
     http::Method,
     import::{self, Consent, Options, Plan, Report, Selection, Target},
+    mapping::SoapVersion,
     settings::{self, Settings},
 };
 
@@ -67,6 +68,9 @@ pub(super) struct Arguments {
     /// Where the API is, whatever the description says
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
+    /// The SOAP version of the calls, where a WSDL has both [default: 1.1]
+    #[arg(long, value_name = "VERSION", value_parser = soap_version)]
+    soap_version: Option<SoapVersion>,
     /// Import only these operations: tag:NAME, a key such as "GET /pets*", or a name; * stands for
     /// any text. May be repeated
     #[arg(long, value_name = "PATTERN")]
@@ -94,6 +98,14 @@ pub(super) struct Arguments {
     author: AuthorArguments,
     #[command(flatten)]
     admin: AdminArguments,
+}
+
+fn soap_version(text: &str) -> Result<SoapVersion, String> {
+    match text {
+        "1.1" => Ok(SoapVersion::V1_1),
+        "1.2" => Ok(SoapVersion::V1_2),
+        _ => Err("expected 1.1 or 1.2".to_owned()),
+    }
 }
 
 fn toolset(text: &str) -> Result<ToolsetId, String> {
@@ -125,8 +137,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let settings = Settings::load(config, settings::environment().into_iter())?;
     let reading = Reading {
         format: Some(arguments.format),
-        options: Options { base_url: arguments.base_url.clone() },
+        options: Options {
+            base_url: arguments.base_url.clone(),
+            soap_version: arguments.soap_version,
+        },
         allow_remote: arguments.allow_remote,
+        tenant: tenant.as_str(),
         allowances: allowances.unwrap_or_default(),
         settings: &settings.downstream,
     };

@@ -246,6 +246,8 @@ pub(in crate::cli) struct Reading<'a> {
     pub(in crate::cli) format: Option<Format>,
     pub(in crate::cli) options: Options,
     pub(in crate::cli) allow_remote: bool,
+    /// For whom.
+    pub(in crate::cli) tenant: &'a str,
     /// Networks that are not public and may be reached.
     pub(in crate::cli) allowances: Vec<Network>,
     pub(in crate::cli) settings: &'a settings::Downstream,
@@ -326,7 +328,7 @@ impl Reading<'_> {
     }
 
     fn fetch(&self, source: &Source, some: &[Location]) -> Result<Vec<Asked>, CommandError> {
-        let mut rules = FetchRules::new(self.settings, DOCUMENT_BYTES_MAX);
+        let mut rules = FetchRules::new(self.tenant, self.settings, DOCUMENT_BYTES_MAX);
         rules.allowed.clone_from(&self.allowances);
         rules.named = source.url().and_then(|url| url::Url::parse(url.as_str()).ok());
         rt::install_crypto_provider();

@@ -11,7 +11,7 @@ use crate::rt::{Resolver, WorkerPool};
 use crate::settings::{self, Network};
 
 fn rules(change: impl FnOnce(&mut FetchRules)) -> FetchRules {
-    let mut rules = FetchRules::new(&settings::Downstream::default(), 1000);
+    let mut rules = FetchRules::new("demo", &settings::Downstream::default(), 1000);
     change(&mut rules);
     rules
 }
