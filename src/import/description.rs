@@ -24,6 +24,9 @@ pub struct Options {
     /// Where the API is, whatever the description says: `https://api.example.com/v2`. The
     /// description's own is used where absent.
     pub base_url: Option<String>,
+    /// Which of several described servers is taken: by its place from 0, its URL or its description;
+    /// the first where absent or unknown.
+    pub server: Option<String>,
 }
 
 /// What a description comes to.

@@ -123,7 +123,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let settings = Settings::load(config, settings::environment().into_iter())?;
     let reading = Reading {
         format: Some(arguments.format),
-        options: Options { base_url: arguments.base_url.clone() },
+        options: Options { base_url: arguments.base_url.clone(), ..Options::default() },
         allow_remote: arguments.allow_remote,
         allowances: allowances.unwrap_or_default(),
         settings: &settings.downstream,
