@@ -68,6 +68,9 @@ pub(super) struct Arguments {
     /// Where the API is, whatever the description says
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
+    /// Which of several servers the description names: its place from 0, URL or description
+    #[arg(long, value_name = "SERVER", conflicts_with = "base_url")]
+    server: Option<String>,
     /// The SOAP version of the calls, where a WSDL has both [default: 1.1]
     #[arg(long, value_name = "VERSION", value_parser = soap_version)]
     soap_version: Option<SoapVersion>,
@@ -140,6 +143,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         options: Options {
             base_url: arguments.base_url.clone(),
             soap_version: arguments.soap_version,
+            server: arguments.server.clone(),
         },
         allow_remote: arguments.allow_remote,
         tenant: tenant.as_str(),
