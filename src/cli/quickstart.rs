@@ -7,9 +7,10 @@ use std::{
     fmt::Write as _,
     fs,
     io::Write,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
@@ -23,11 +24,12 @@ use super::{
     output,
 };
 use crate::{
-    catalog::{self, Entities, Entry, Tenant},
+    catalog::{self, Endpoint, Entities},
+    downstream::Egress,
     identity::{ApiKey, KEY_RANDOM_BYTES, KeyRecord},
     rt::Signals,
     server::{self, Running, Start},
-    settings::{self, Settings},
+    settings::{self, Network, Settings},
 };
 
 /// Arguments of `ringway quickstart`.
@@ -119,9 +121,7 @@ fn declared(
     let base_url = arguments.base_url.as_deref();
     let api = DemoApi::read(api, base_url, &entities, owner, &settings.downstream)?;
     for entry in &mut entities.tenants {
-        let mut tenant = Tenant::clone(&entry.value);
-        tenant.egress_allowances.clone_from(&api.allowances);
-        *entry = Entry::new(tenant, entry.origin.clone());
+        Arc::make_mut(&mut entry.value).egress_allowances.clone_from(&api.allowances);
     }
     Ok((entities, Some(api)))
 }
@@ -148,9 +148,40 @@ fn entities(api: Option<&Path>) -> Result<Entities, CommandError> {
         }
         entities.overlay(declared);
         assign_the_rest(&mut entities)?;
+        allow_named(&mut entities);
     }
     let problems = entities.check();
     if problems.is_empty() { Ok(entities) } else { Err(CommandError::problems(&problems)) }
+}
+
+/// Whoever names an API on this machine or in a network of its own wants it to be reached: the demo
+/// tenant may, and nothing else that is not public.
+fn allow_named(entities: &mut Entities) {
+    let mut named: Vec<Network> = Vec::new();
+    for entry in entities.connections.iter().filter(|c| c.value.tenant.as_str() == TENANT) {
+        let Ok(endpoint) = Endpoint::parse(&entry.value.base_url) else { continue };
+        let host = &*endpoint.host;
+        let addresses = if host == "localhost" { &["127.0.0.1", "::1"][..] } else { &[host] };
+        let addresses = addresses.iter().filter_map(|text| text.parse().ok());
+        for address in addresses.filter(|one: &IpAddr| Egress::default().judge(&[], *one).is_err())
+        {
+            named.extend(address.to_string().parse::<Network>());
+        }
+    }
+    let demo = entities.tenants.iter_mut().find(|entry| entry.value.id.as_str() == TENANT);
+    let Some(demo) = demo else { return };
+    let is_new = |network: &Network| {
+        let allowances = &demo.value.egress_allowances;
+        !allowances
+            .iter()
+            .any(|known| known.contains(network.address()) && known.prefix() <= network.prefix())
+    };
+    named.retain(is_new);
+    named.sort_unstable_by_key(ToString::to_string);
+    named.dedup();
+    if !named.is_empty() {
+        Arc::make_mut(&mut demo.value).egress_allowances.extend(named);
+    }
 }
 
 fn assign_the_rest(entities: &mut Entities) -> Result<(), CommandError> {
@@ -270,4 +301,32 @@ From another terminal: ringway tools, ringway call runtime_status, ringway statu
 Stop with Ctrl-C."#,
         data = data.display()
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_file_names_is_allowed() {
+        let allowed = |base_url: &str, more: &str| {
+            let text = format!(
+                "[[tenant]]\nid = \"demo\"\n{more}\n[[connection]]\ntenant = \"demo\"\nid = \"api\"\n\
+                 base_url = \"{base_url}\"\n"
+            );
+            let (mut entities, problems) = catalog::files::read_text(Path::new("a.toml"), &text);
+            assert!(problems.is_empty(), "{problems:?}");
+            allow_named(&mut entities);
+            let allowances = &entities.tenants[0].value.egress_allowances;
+            allowances.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(allowed("http://127.0.0.1:8000", ""), ["127.0.0.1/32"]);
+        assert_eq!(allowed("http://localhost:8000/v1", ""), ["127.0.0.1/32", "::1/128"]);
+        assert_eq!(allowed("http://[fd00::7]/", ""), ["fd00::7/128"]);
+        for elsewhere in ["https://api.example.com", "https://1.1.1.1"] {
+            assert!(allowed(elsewhere, "").is_empty());
+        }
+        let own = "egress_allowances = [\"127.0.0.0/8\"]";
+        assert_eq!(allowed("http://127.0.0.1:8000", own), ["127.0.0.0/8"]);
+    }
 }

@@ -40,7 +40,7 @@ use crate::{
     },
     sessions::{SessionIds, SessionTable},
     settings::{Driver, Ring, Settings},
-    store::{Store, StoreError, StoreOptions, StoreState},
+    store::{Seal, SealError, Store, StoreError, StoreOptions, StoreState},
     streams::{JournalRing, StreamTable},
     telemetry::{self, LogGuard, Metrics, ProcessFigures},
 };
@@ -83,6 +83,9 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// The key of the store's secrets cannot be used.
+    #[error("{0}")]
+    Seal(#[from] SealError),
     /// The audit log cannot be opened, or not all of it could be written.
     #[error("{0}")]
     Audit(#[from] AuditError),
@@ -139,7 +142,8 @@ pub fn start(start: Start) -> Result<Running, StartError> {
     let audit = AuditLog::open(&settings.audit_directory(), &settings.audit)?;
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
     let listeners = Listeners::bind(&settings, count)?;
-    let publication = Publication::load(&store, &settings, declared, keys)?;
+    let seal = Seal::open(&settings.runtime.data_directory)?;
+    let publication = Publication::load(&store, seal, &settings, declared, keys)?;
     let now_ms = time::now_ms();
     let identity = recovery::identity(&store)?;
     let sessions = recovery::sessions(&store, &settings)?;

@@ -84,7 +84,7 @@ impl Imported {
         let listed: Value = serde_json::from_str(&self.server.command(&words).stdout).unwrap();
         let names = listed["tools"].as_array().unwrap().iter();
         let names = names.map(|tool| tool["name"].as_str().unwrap().to_owned());
-        names.filter(|name| name.starts_with("list")).collect()
+        names.filter(|name| name.starts_with("list") && !name.contains('_')).collect()
     }
 }
 

@@ -77,15 +77,13 @@ impl DemoApi {
             super::report::print(&report);
             return Err(CommandError::NothingImported);
         }
-        let urls = report.connections.iter().filter_map(|one| Url::parse(&one.base_url).ok());
+        let urls = report.connections.iter().map(|one| one.base_url.as_str());
         // What the operator names: a file of his, an address of his, or the host it came from.
-        let is_named = |url: &Url| {
-            base_url.is_some() || source_url.as_ref().is_none_or(|s| s.host() == url.host())
+        let is_named = |url: &&str| match (&source_url, base_url) {
+            (Some(source), None) => Url::parse(url).is_ok_and(|url| url.host() == source.host()),
+            _ => true,
         };
-        api.allowances =
-            urls.filter(|url| is_named(url)).flat_map(|url| own_addresses(&url)).collect();
-        api.allowances.sort_unstable_by_key(ToString::to_string);
-        api.allowances.dedup();
+        api.allowances = own_networks(urls.filter(is_named));
         Ok(api)
     }
 
@@ -149,6 +147,15 @@ impl DemoApi {
         }
         output::line("");
     }
+}
+
+/// The networks of these URLs' hosts that are not public and the operator's own.
+fn own_networks<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<Network> {
+    let urls = urls.filter_map(|url| Url::parse(url).ok());
+    let mut networks: Vec<Network> = urls.flat_map(|url| own_addresses(&url)).collect();
+    networks.sort_unstable_by_key(ToString::to_string);
+    networks.dedup();
+    networks
 }
 
 /// The addresses of a URL's host that are this machine's or of a private network. Link-local ones
