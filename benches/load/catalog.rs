@@ -59,10 +59,13 @@ fn shown(problems: impl std::fmt::Debug) -> io::Error {
     io::Error::other(format!("{problems:?}"))
 }
 
+/// The API is on this machine.
+const ALLOWED: &str = "egress_allowances = [\"127.0.0.0/8\", \"::1/128\"]";
+
 /// Client applications that differ in every way that makes their lists differ, each with all tools.
 fn entities(word: &str) -> io::Result<Entities> {
     let mut text = format!(
-        "[[tenant]]\nid = \"{TENANT}\"\n[[connection]]\ntenant = \"{TENANT}\"\nid = \"api\"\n\
+        "[[tenant]]\nid = \"{TENANT}\"\n{ALLOWED}\n[[connection]]\ntenant = \"{TENANT}\"\nid = \"api\"\n\
          base_url = \"http://127.0.0.1:1\"\n"
     );
     for toolset in 0..TOOLSETS {

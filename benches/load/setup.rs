@@ -248,6 +248,7 @@ fn catalog_text(api: SocketAddr, offer: Offer) -> String {
     let mut text = format!(
         r#"[[tenant]]
 id = "{TENANT}"
+egress_allowances = ["127.0.0.0/8", "::1/128"]
 
 [[connection]]
 tenant = "{TENANT}"

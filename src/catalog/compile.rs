@@ -15,7 +15,7 @@ use super::list::{Frame, ToolList};
 use super::permission::Policies;
 use super::prompts::{PromptList, instructions};
 use super::shown::{Setting, ShownKey, ShownToolset};
-use super::toolset::CompiledToolset;
+use super::toolset::{Behind, CompiledToolset};
 use super::view::{View, ViewInputs};
 use super::{
     Assignment, ClientApplication, ClientApplicationId, CompiledConnection, Connection,
@@ -23,13 +23,14 @@ use super::{
     Tenant, TenantId, Tool, ToolListing, ToolsetId, check, entities, exposed, faults,
 };
 use crate::http;
+use crate::settings::Network;
 
 /// Everything a snapshot consists of.
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
     pub(super) views: HashMap<TenantId, HashMap<ClientApplicationId, Arc<View>>>,
     pub(super) former: FormerTools,
-    connections: HashMap<(TenantId, ConnectionId), KnownConnection>,
+    connections: Connections,
     tenants: HashMap<TenantId, Arc<CompiledTenant>>,
     toolsets: HashMap<(TenantId, ToolsetId), Arc<CompiledToolset>>,
     shown: HashMap<ShownKey, Arc<ShownToolset>>,
@@ -37,10 +38,13 @@ pub(super) struct Compiled {
 }
 
 #[derive(Debug)]
-struct KnownConnection {
+pub(super) struct KnownConnection {
     entity: Arc<Connection>,
-    compiled: Arc<CompiledConnection>,
+    pub(super) compiled: Arc<CompiledConnection>,
 }
+
+/// Connections by tenant and id.
+pub(super) type Connections = HashMap<(TenantId, ConnectionId), KnownConnection>;
 
 /// What all views of a tenant share.
 #[derive(Debug)]
@@ -107,13 +111,22 @@ fn report<T: Entity>(entry: &Entry<T>, faults: Vec<String>, problems: &mut Vec<P
 
 impl Compiler<'_> {
     fn connections(&mut self) {
+        let mut allowances: HashMap<&str, Arc<[Network]>> = HashMap::new();
+        for tenant in &self.entities.tenants {
+            let networks = tenant.value.egress_allowances.as_slice();
+            allowances.insert(tenant.value.id.as_str(), networks.into());
+        }
         for entry in &self.entities.connections {
             let entity = &entry.value;
             let key = (entity.tenant.clone(), entity.id.clone());
             let known = self.previous.and_then(|previous| previous.connections.get(&key));
-            let compiled = match known.filter(|known| Arc::ptr_eq(&known.entity, entity)) {
+            let allowed = allowances.get(entity.tenant.as_str()).cloned().unwrap_or_default();
+            let is_same = |known: &&KnownConnection| {
+                Arc::ptr_eq(&known.entity, entity) && known.compiled.egress_allowances == allowed
+            };
+            let compiled = match known.filter(is_same) {
                 Some(known) => Arc::clone(&known.compiled),
-                None => match CompiledConnection::compile(entity) {
+                None => match CompiledConnection::compile(entity, allowed) {
                     Ok(compiled) => Arc::new(compiled),
                     Err(faults) => {
                         report(entry, faults, &mut self.problems);
@@ -135,20 +148,18 @@ impl Compiler<'_> {
         for entry in &self.entities.toolsets {
             let entity = &entry.value;
             report(entry, faults::of_toolset(entity), &mut self.problems);
-            let connection = entity.connection.as_ref().and_then(|connection| {
-                let key = (entity.tenant.clone(), connection.clone());
-                self.made.connections.get(&key).map(|known| &known.compiled)
-            });
+            let connections = Behind::new(entity, &self.made.connections);
             let key = (entity.tenant.clone(), entity.id.clone());
             let before = self.previous.and_then(|previous| previous.toolsets.get(&key));
             let own = tools.remove(&(entity.tenant.as_str(), entity.id.as_str()));
             let own = own.unwrap_or_default();
             let problems = &mut self.problems;
             let compiled =
-                CompiledToolset::compile(entity, connection, &own, before, |entry, faults| {
+                CompiledToolset::compile(entity, connections, &own, before, |entry, faults| {
                     report(entry, faults, problems);
                 });
-            self.made.former.keep_tools(self.former, before, &compiled, self.grace);
+            let former = &mut self.made.former;
+            former.keep_tools(self.former, before, &compiled, connections, self.grace);
             self.made.toolsets.insert(key, compiled);
         }
         self.made.former.bound(TOOLS_MAX);

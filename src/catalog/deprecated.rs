@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::list::ToolList;
 use super::shown::ViewTool;
-use super::toolset::CompiledToolset;
+use super::toolset::{Behind, CompiledToolset};
 use super::{
     ClientApplicationId, CompiledTool, OperationName, Row, RowError, TenantId, Tool, ToolName,
     ToolsetId,
@@ -208,13 +208,16 @@ impl FormerTools {
         older: &Self,
         before: Option<&Arc<CompiledToolset>>,
         after: &Arc<CompiledToolset>,
+        connections: Behind<'_>,
         grace: Grace,
     ) {
         let before = before.filter(|before| !Arc::ptr_eq(before, after));
         if older.tools.is_empty() && before.is_none() {
             return;
         }
-        let Some(connection) = &after.connection else { return };
+        if after.connection.is_none() {
+            return;
+        }
         let key = (after.entity.tenant.clone(), after.entity.id.clone());
         let mut kept: Tools = HashMap::new();
         for (operation, former) in older.tools.get(&key).into_iter().flat_map(|tools| &**tools) {
@@ -238,6 +241,7 @@ impl FormerTools {
                 return false;
             }
             let compiled = former.compiled.take();
+            let Some(connection) = connections.of(&former.entity) else { return false };
             former.compiled = compiled
                 .filter(|compiled| compiled.is_of(&former.entity, connection))
                 // One that does not fit its connection any more is not callable any more.

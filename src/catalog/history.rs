@@ -1,7 +1,7 @@
 //! Changes as the store keeps them: who did what when, and every entity before and after.
 //!
 //! A record is a version byte, the length and the JSON of its header, and its entities as deflated
-//! JSON: a list of changes reads headers only.
+//! JSON: a list of changes reads headers only. Of a sealed record the entities are sealed.
 
 use std::io::{Read as _, Write as _};
 
@@ -14,6 +14,8 @@ use thiserror::Error;
 use super::EntityChange;
 
 const RECORD_VERSION: u8 = 1;
+/// A record whose entities were sealed by whoever keeps it.
+const SEALED_VERSION: u8 = 2;
 /// Version byte and length of the header.
 const HEAD_BYTES: usize = 5;
 /// Largest entities of one change, inflated.
@@ -117,13 +119,16 @@ pub struct ChangeRecord {
 pub enum HistoryError {
     /// Written by a newer release.
     #[error(
-        "a stored change has format version {0}; this release reads version {RECORD_VERSION}: \
+        "a stored change has format version {0}; this release reads up to version {SEALED_VERSION}: \
          start the release that wrote it"
     )]
     Version(u8),
     /// Not what this release writes.
     #[error("a stored change is damaged: {0}")]
     Damaged(String),
+    /// Its entities are still sealed.
+    #[error("a stored change is sealed")]
+    Sealed,
 }
 
 impl ChangeRecord {
@@ -145,7 +150,10 @@ impl ChangeRecord {
     /// # Errors
     /// It is not one, or of a newer release.
     pub fn decode(bytes: &[u8]) -> Result<Self, HistoryError> {
-        let (header, rest) = split(bytes)?;
+        let (version, header, rest) = split(bytes)?;
+        if version == SEALED_VERSION {
+            return Err(HistoryError::Sealed);
+        }
         let mut entities = Vec::new();
         let damaged = |error: &dyn ToString| HistoryError::Damaged(error.to_string());
         DeflateDecoder::new(rest)
@@ -155,6 +163,30 @@ impl ChangeRecord {
         let entities = serde_json::from_slice(&entities).map_err(|error| damaged(&error))?;
         Ok(Self { header, entities })
     }
+
+    /// Whether the entities of a record are sealed, and their bytes.
+    ///
+    /// # Errors
+    /// It is not one, or of a newer release.
+    pub fn entities_of(bytes: &[u8]) -> Result<(bool, &[u8]), HistoryError> {
+        let (version, _, rest) = body(bytes)?;
+        Ok((version == SEALED_VERSION, rest))
+    }
+
+    /// The same record with these bytes for its entities: sealed ones, or the opened ones.
+    ///
+    /// # Errors
+    /// It is not one, or of a newer release.
+    pub fn with_entities(
+        bytes: &[u8],
+        is_sealed: bool,
+        entities: &[u8],
+    ) -> Result<Vec<u8>, HistoryError> {
+        let (_, _, rest) = body(bytes)?;
+        let head = bytes.get(1..bytes.len() - rest.len()).unwrap_or_default();
+        let version = if is_sealed { SEALED_VERSION } else { RECORD_VERSION };
+        Ok([&[version], head, entities].concat())
+    }
 }
 
 impl ChangeHeader {
@@ -163,22 +195,28 @@ impl ChangeHeader {
     /// # Errors
     /// It is not one, or of a newer release.
     pub fn decode(bytes: &[u8]) -> Result<Self, HistoryError> {
-        split(bytes).map(|(header, _)| header)
+        split(bytes).map(|(_, header, _)| header)
     }
 }
 
-fn split(bytes: &[u8]) -> Result<(ChangeHeader, &[u8]), HistoryError> {
+fn split(bytes: &[u8]) -> Result<(u8, ChangeHeader, &[u8]), HistoryError> {
+    let (version, header, rest) = body(bytes)?;
+    let header =
+        serde_json::from_slice(header).map_err(|error| HistoryError::Damaged(error.to_string()))?;
+    Ok((version, header, rest))
+}
+
+/// Version, header and entities, as bytes.
+fn body(bytes: &[u8]) -> Result<(u8, &[u8], &[u8]), HistoryError> {
     let short = || HistoryError::Damaged("it is too short".to_owned());
     let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or_else(short)?;
     let [version, length @ ..] = *head;
-    if version != RECORD_VERSION {
+    if !matches!(version, RECORD_VERSION | SEALED_VERSION) {
         return Err(HistoryError::Version(version));
     }
     let length = usize::try_from(u32::from_le_bytes(length)).map_err(|_| short())?;
     let (header, rest) = rest.split_at_checked(length).ok_or_else(short)?;
-    let header =
-        serde_json::from_slice(header).map_err(|error| HistoryError::Damaged(error.to_string()))?;
-    Ok((header, rest))
+    Ok((version, header, rest))
 }
 
 #[cfg(test)]
@@ -221,8 +259,22 @@ mod tests {
     #[test]
     fn newer_records_are_refused() {
         let mut bytes = record().encode();
-        bytes[0] = 2;
-        assert_eq!(ChangeRecord::decode(&bytes), Err(HistoryError::Version(2)));
+        bytes[0] = 3;
+        assert_eq!(ChangeRecord::decode(&bytes), Err(HistoryError::Version(3)));
+    }
+
+    #[test]
+    fn sealed_entities_leave_the_header_to_be_read() {
+        let record = record();
+        let plain = record.encode();
+        let (is_sealed, entities) = ChangeRecord::entities_of(&plain).unwrap();
+        assert!(!is_sealed);
+        let turned: Vec<u8> = entities.iter().map(|byte| !byte).collect();
+        let sealed = ChangeRecord::with_entities(&plain, true, &turned).unwrap();
+        assert_eq!(ChangeHeader::decode(&sealed).unwrap(), record.header);
+        assert_eq!(ChangeRecord::decode(&sealed), Err(HistoryError::Sealed));
+        assert_eq!(ChangeRecord::entities_of(&sealed).unwrap(), (true, &*turned));
+        assert_eq!(ChangeRecord::with_entities(&sealed, false, entities).unwrap(), plain);
     }
 
     proptest! {

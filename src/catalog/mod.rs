@@ -29,6 +29,7 @@ mod check;
 mod compile;
 mod connection;
 mod credential;
+mod credentials;
 mod deprecated;
 mod document;
 mod effects;
@@ -40,6 +41,7 @@ pub mod files;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod formats;
+mod forwarding;
 mod fragment;
 mod history;
 mod limits;
@@ -51,6 +53,7 @@ mod permission;
 mod policy;
 mod problem;
 mod prompts;
+mod proof;
 mod rows;
 mod schema_hash;
 pub mod search;
@@ -71,6 +74,7 @@ pub use credential::{
     ApiKeyPlace, CircuitBreaker, ClientCertificate, Credential, Retries, SecretReference,
     SecretSource, TokenEndpointAuthentication,
 };
+pub use credentials::{CompiledCredentials, Endpoint, OauthClient};
 pub use deprecated::{Deprecated, FormerTools, Grace};
 pub use document::{Document, InvalidEntity};
 pub use effects::EffectByArgument;
@@ -87,6 +91,7 @@ pub use model::{
     DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing,
     ToolMethod, Toolset, ToolsetKind,
 };
+pub(crate) use names::is_match;
 pub use names::{
     ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,
     OperationName, TenantId, ToolName, ToolPattern, ToolsetId,
@@ -98,6 +103,7 @@ pub use policy::{
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::{EffectivePrompt, PROMPT_MIME_TYPE};
+pub use proof::{Proof, ResolvedCredential};
 pub use rows::{Row, RowError};
 pub use secrets::MASK;
 pub use shown::ViewTool;

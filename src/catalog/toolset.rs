@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::compile::Connections;
 use super::{
-    BuiltinTool, CompiledConnection, CompiledTool, Entry, OperationName, Tool, Toolset, ToolsetKind,
+    BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Entry, OperationName, Tool,
+    Toolset, ToolsetKind,
 };
 
 /// A toolset as the runtime uses it.
@@ -14,10 +16,44 @@ pub(super) struct CompiledToolset {
     /// Published ones, by the names of their operations.
     pub(super) tools: Vec<Arc<CompiledTool>>,
     /// Those that are not published and have no faults, likewise in order.
-    unpublished: Vec<Arc<Tool>>,
+    unpublished: Vec<Unpublished>,
     pub(super) title: Option<Arc<str>>,
     pub(super) description: Option<Arc<str>>,
     pub(super) prompt: Option<Arc<str>>,
+}
+
+/// A tool that nobody is shown, and the connection with which it has no faults.
+#[derive(Debug)]
+struct Unpublished {
+    tool: Arc<Tool>,
+    connection: Option<Arc<CompiledConnection>>,
+}
+
+/// What a toolset's tools have behind them: its connection, or one of their own.
+#[derive(Clone, Copy)]
+pub(super) struct Behind<'a> {
+    toolset: &'a Toolset,
+    connections: &'a Connections,
+}
+
+impl<'a> Behind<'a> {
+    pub(super) fn new(toolset: &'a Toolset, connections: &'a Connections) -> Self {
+        Self { toolset, connections }
+    }
+
+    fn of_toolset(self) -> Option<&'a Arc<CompiledConnection>> {
+        self.find(self.toolset.connection.as_ref()?)
+    }
+
+    /// The connection of a tool; `None` where its own problem is known.
+    pub(super) fn of(self, tool: &Tool) -> Option<&'a Arc<CompiledConnection>> {
+        self.find(tool.connection.as_ref().or(self.toolset.connection.as_ref())?)
+    }
+
+    fn find(self, connection: &ConnectionId) -> Option<&'a Arc<CompiledConnection>> {
+        let key = (self.toolset.tenant.clone(), connection.clone());
+        self.connections.get(&key).map(|known| &known.compiled)
+    }
 }
 
 impl CompiledToolset {
@@ -25,7 +61,7 @@ impl CompiledToolset {
     /// wrong with a tool goes to `report`.
     pub(super) fn compile<'a>(
         entity: &Arc<Toolset>,
-        connection: Option<&Arc<CompiledConnection>>,
+        connections: Behind<'_>,
         tools: &[&'a Entry<Tool>],
         previous: Option<&Arc<Self>>,
         mut report: impl FnMut(&'a Entry<Tool>, Vec<String>),
@@ -35,10 +71,10 @@ impl CompiledToolset {
             ToolsetKind::Builtin => builtins(entity, previous),
         };
         let mut unpublished = Vec::new();
-        let known_behind =
-            previous.filter(|previous| is_same(previous.connection.as_ref(), connection));
+        let of_toolset = connections.of_toolset();
         for entry in tools {
             let tool = &entry.value;
+            let connection = connections.of(tool);
             if let (Some(previous), Some(connection)) = (previous, connection) {
                 let known = previous.tool(&tool.name).filter(|known| known.is_of(tool, connection));
                 if let Some(known) = known {
@@ -46,31 +82,34 @@ impl CompiledToolset {
                     continue;
                 }
             }
-            if known_behind.is_some_and(|previous| previous.has_unpublished(tool)) {
-                unpublished.push(Arc::clone(tool));
+            let hidden = || Unpublished { tool: tool.clone(), connection: connection.cloned() };
+            if previous.is_some_and(|previous| previous.has_unpublished(tool, connection)) {
+                unpublished.push(hidden());
                 continue;
             }
             match CompiledTool::rest(tool, connection) {
                 Ok(Some(made)) if tool.enabled => compiled.push(Arc::new(made)),
-                Ok(_) => unpublished.push(Arc::clone(tool)),
+                Ok(_) => unpublished.push(hidden()),
                 Err(faults) => report(entry, faults),
             }
         }
         compiled.sort_by(|one, other| one.source_name.cmp(&other.source_name));
         // One tool twice is a problem that is reported where tools are counted.
         compiled.dedup_by(|one, other| one.source_name == other.source_name);
-        unpublished.sort_by(|one, other| one.name.cmp(&other.name));
-        if let Some(previous) = known_behind {
+        unpublished.sort_by(|one, other| one.tool.name.cmp(&other.tool.name));
+        if let Some(previous) = previous {
             let is_unchanged = Arc::ptr_eq(&previous.entity, entity)
+                && is_same(previous.connection.as_ref(), of_toolset)
                 && are_same(&previous.tools, &compiled)
-                && are_same(&previous.unpublished, &unpublished);
+                && previous.unpublished.len() == unpublished.len()
+                && previous.unpublished.iter().zip(&unpublished).all(|(one, other)| one.is(other));
             if is_unchanged {
                 return Arc::clone(previous);
             }
         }
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
         Arc::new(Self {
-            connection: connection.cloned(),
+            connection: of_toolset.cloned(),
             tools: compiled,
             unpublished,
             title: text(&entity.title),
@@ -86,10 +125,23 @@ impl CompiledToolset {
         self.tools.get(place)
     }
 
-    fn has_unpublished(&self, tool: &Arc<Tool>) -> bool {
-        let place = self.unpublished.binary_search_by(|known| known.name.cmp(&tool.name));
+    fn has_unpublished(
+        &self,
+        tool: &Arc<Tool>,
+        connection: Option<&Arc<CompiledConnection>>,
+    ) -> bool {
+        let place = self.unpublished.binary_search_by(|known| known.tool.name.cmp(&tool.name));
         let known = place.ok().and_then(|place| self.unpublished.get(place));
-        known.is_some_and(|known| Arc::ptr_eq(known, tool))
+        known.is_some_and(|known| {
+            Arc::ptr_eq(&known.tool, tool) && is_same(known.connection.as_ref(), connection)
+        })
+    }
+}
+
+impl Unpublished {
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.tool, &other.tool)
+            && is_same(self.connection.as_ref(), other.connection.as_ref())
     }
 }
 

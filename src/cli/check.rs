@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{CommandError, output};
 use crate::{
     catalog::{self, Entities},
+    downstream,
     rt::{self, ServerTls},
     settings::{self, Settings},
 };
@@ -39,6 +40,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     problems.dedup();
     if !problems.is_empty() {
         return Err(CommandError::problems(&problems));
+    }
+    // Seen from here: the service may have another environment.
+    for missing in downstream::missing_secrets(&entities) {
+        output::remark(format_args!("warning: {missing}"));
     }
     output::line(format_args!(
         "Settings and catalog are good: {} entities, {} tools.",

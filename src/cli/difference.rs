@@ -14,6 +14,9 @@ const VALUE_CHARACTERS_MAX: usize = 200;
 pub(super) struct Told {
     pub(super) version: u64,
     pub(super) changes: Vec<Change>,
+    /// What is not where the catalog says.
+    #[serde(default)]
+    pub(super) warnings: Vec<String>,
 }
 
 /// One entity of it.
@@ -53,6 +56,9 @@ pub(super) fn settle(
     change: impl FnOnce(u64) -> Result<Told, CommandError>,
 ) -> Result<(), CommandError> {
     print(&would.changes);
+    for warning in &would.warnings {
+        output::remark(format_args!("warning: {warning}"));
+    }
     let counts = counts(&would.changes);
     if dry_run {
         output::line(format_args!("{counts}. Nothing was changed (--dry-run)."));

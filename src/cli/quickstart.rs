@@ -7,26 +7,41 @@ use std::{
     fmt::Write as _,
     fs,
     io::Write,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use super::{CommandError, check, output};
+use super::{
+    CommandError,
+    admin_client::AdminClient,
+    check,
+    import::{
+        demo::{DemoApi, Owner},
+        source::{self, Kind},
+    },
+    output,
+};
 use crate::{
-    catalog::{self, Entities},
+    catalog::{self, Endpoint, Entities},
+    downstream::Egress,
     identity::{ApiKey, KEY_RANDOM_BYTES, KeyRecord},
     rt::Signals,
     server::{self, Running, Start},
-    settings::{self, Settings},
+    settings::{self, Network, Settings},
 };
 
 /// Arguments of `ringway quickstart`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Catalog file (TOML, YAML or JSON) whose toolsets the demo client application gets
-    #[arg(long, value_name = "FILE")]
-    api: Option<PathBuf>,
+    /// What the demo client application gets: the description of an API (OpenAPI, Swagger or WSDL;
+    /// a file, directory, zip archive or URL), or a catalog file (TOML, YAML or JSON)
+    #[arg(long, value_name = "SOURCE")]
+    api: Option<String>,
+    /// Where the API is, whatever its description says
+    #[arg(long, value_name = "URL", requires = "api")]
+    base_url: Option<String>,
     /// Data directory [default: ringway/quickstart in the user's data directory]
     #[arg(long, value_name = "DIRECTORY")]
     data: Option<PathBuf>,
@@ -59,19 +74,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let data = arguments.data.clone().or_else(default_data_directory).ok_or_else(|| {
         CommandError::Usage("no home directory is set; name a data directory with --data".into())
     })?;
-    let entities = entities(arguments.api.as_deref())?;
+    let mut settings = Settings::load(None, settings::environment().into_iter())?;
+    let (entities, api) = declared(arguments, &settings)?;
     make_private(&data)
         .map_err(|source| CommandError::DataDirectory { path: data.clone(), source })?;
     let key_file = data.join("quickstart.key");
     let key = demo_key(&key_file)?;
     let record = demo_record(&key)?;
-    let mut settings = Settings::load(None, settings::environment().into_iter())?;
     settings.runtime.data_directory.clone_from(&data);
     settings.listen.runtime = arguments.listen;
     settings.listen.admin_socket = None;
     let signals = Signals::install().map_err(server::StartError::Signals)?;
     let running = server::start(Start { settings, entities: Some(entities), keys: vec![record] })?;
     let key = usable_key(&running, key, &key_file)?;
+    if let Some(api) = api {
+        let report = api.publish(&AdminClient::at(running.admin_socket()))?;
+        api.introduce(&report);
+    }
     introduce(&running, key.text(), &data, arguments.data.is_some());
     running.run(signals)?;
     Ok(())
@@ -80,6 +99,31 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
 /// Makes the data directory, for this user alone.
 fn make_private(data: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(data)
+}
+
+/// What is there before the start: the demo's entities with those of a catalog file, and an API that
+/// was read from its description.
+fn declared(
+    arguments: &Arguments,
+    settings: &Settings,
+) -> Result<(Entities, Option<DemoApi>), CommandError> {
+    let Some(api) = &arguments.api else { return Ok((entities(None)?, None)) };
+    if source::kind_of(api)? == Kind::Other {
+        if arguments.base_url.is_some() {
+            return Err(CommandError::Usage(
+                "--base-url is for the description of an API; a catalog file says it itself".into(),
+            ));
+        }
+        return Ok((entities(Some(Path::new(api)))?, None));
+    }
+    let mut entities = entities(None)?;
+    let owner = Owner { tenant: TENANT, client_application: CLIENT_APPLICATION };
+    let base_url = arguments.base_url.as_deref();
+    let api = DemoApi::read(api, base_url, &entities, owner, &settings.downstream)?;
+    for entry in &mut entities.tenants {
+        Arc::make_mut(&mut entry.value).egress_allowances.clone_from(&api.allowances);
+    }
+    Ok((entities, Some(api)))
 }
 
 /// The demo's entities, with those of the file; what the file leaves unassigned of the demo tenant
@@ -104,9 +148,40 @@ fn entities(api: Option<&Path>) -> Result<Entities, CommandError> {
         }
         entities.overlay(declared);
         assign_the_rest(&mut entities)?;
+        allow_named(&mut entities);
     }
     let problems = entities.check();
     if problems.is_empty() { Ok(entities) } else { Err(CommandError::problems(&problems)) }
+}
+
+/// Whoever names an API on this machine or in a network of its own wants it to be reached: the demo
+/// tenant may, and nothing else that is not public.
+fn allow_named(entities: &mut Entities) {
+    let mut named: Vec<Network> = Vec::new();
+    for entry in entities.connections.iter().filter(|c| c.value.tenant.as_str() == TENANT) {
+        let Ok(endpoint) = Endpoint::parse(&entry.value.base_url) else { continue };
+        let host = &*endpoint.host;
+        let addresses = if host == "localhost" { &["127.0.0.1", "::1"][..] } else { &[host] };
+        let addresses = addresses.iter().filter_map(|text| text.parse().ok());
+        for address in addresses.filter(|one: &IpAddr| Egress::default().judge(&[], *one).is_err())
+        {
+            named.extend(address.to_string().parse::<Network>());
+        }
+    }
+    let demo = entities.tenants.iter_mut().find(|entry| entry.value.id.as_str() == TENANT);
+    let Some(demo) = demo else { return };
+    let is_new = |network: &Network| {
+        let allowances = &demo.value.egress_allowances;
+        !allowances
+            .iter()
+            .any(|known| known.contains(network.address()) && known.prefix() <= network.prefix())
+    };
+    named.retain(is_new);
+    named.sort_unstable_by_key(ToString::to_string);
+    named.dedup();
+    if !named.is_empty() {
+        Arc::make_mut(&mut demo.value).egress_allowances.extend(named);
+    }
 }
 
 fn assign_the_rest(entities: &mut Entities) -> Result<(), CommandError> {
@@ -226,4 +301,32 @@ From another terminal: ringway tools, ringway call runtime_status, ringway statu
 Stop with Ctrl-C."#,
         data = data.display()
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_file_names_is_allowed() {
+        let allowed = |base_url: &str, more: &str| {
+            let text = format!(
+                "[[tenant]]\nid = \"demo\"\n{more}\n[[connection]]\ntenant = \"demo\"\nid = \"api\"\n\
+                 base_url = \"{base_url}\"\n"
+            );
+            let (mut entities, problems) = catalog::files::read_text(Path::new("a.toml"), &text);
+            assert!(problems.is_empty(), "{problems:?}");
+            allow_named(&mut entities);
+            let allowances = &entities.tenants[0].value.egress_allowances;
+            allowances.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(allowed("http://127.0.0.1:8000", ""), ["127.0.0.1/32"]);
+        assert_eq!(allowed("http://localhost:8000/v1", ""), ["127.0.0.1/32", "::1/128"]);
+        assert_eq!(allowed("http://[fd00::7]/", ""), ["fd00::7/128"]);
+        for elsewhere in ["https://api.example.com", "https://1.1.1.1"] {
+            assert!(allowed(elsewhere, "").is_empty());
+        }
+        let own = "egress_allowances = [\"127.0.0.0/8\"]";
+        assert_eq!(allowed("http://127.0.0.1:8000", own), ["127.0.0.0/8"]);
+    }
 }

@@ -26,6 +26,9 @@ pub struct Options {
     pub base_url: Option<String>,
     /// Which version of SOAP is spoken where a service speaks both; 1.1 where absent.
     pub soap_version: Option<SoapVersion>,
+    /// Which of several described servers is taken: by its place from 0, its URL or its description;
+    /// the first where absent or unknown.
+    pub server: Option<String>,
 }
 
 /// What a description comes to.

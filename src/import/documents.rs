@@ -192,7 +192,7 @@ impl Documents {
         if size > DOCUMENT_BYTES_MAX {
             return Err(ImportError::DocumentTooLarge { location: location.to_string() });
         }
-        let replaced = self.found.get(location).map(|found| found.size());
+        let replaced = self.found.get(location).map(Found::size);
         if replaced.is_none() && self.found.len() >= DOCUMENTS_MAX {
             return Err(ImportError::TooManyDocuments);
         }

@@ -58,3 +58,30 @@ impl ImportError {
         Self::Location { location, reason: reason.into() }
     }
 }
+
+/// Why a description cannot become part of a catalog. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "each field is named by the error's text")]
+pub enum PlanError {
+    /// The tenant is not there.
+    #[error("there is no tenant {tenant}: declare it first")]
+    NoTenant { tenant: String },
+    /// The toolset is there, and of another kind.
+    #[error(
+        "toolset {toolset} is of kind `{kind}`, and the description makes tools of kind \
+         `{described}`: import it into another toolset"
+    )]
+    OtherKind { toolset: String, kind: &'static str, described: &'static str },
+    /// Nobody says where the API is.
+    #[error(
+        "the description does not say where the API is{}: say it with --base-url",
+        if .name.is_empty() { String::new() } else { format!(" that it calls {name:?}") }
+    )]
+    NoBaseUrl { name: String },
+    /// A description that says nothing of connections.
+    #[error("the description has no place where the API is reached")]
+    NoConnection,
+    /// What would be made is wrong; each problem is a line.
+    #[error("{}", .0.join("\n"))]
+    Problems(Vec<String>),
+}

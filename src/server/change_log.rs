@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::{
     catalog::{ChangeHeader, ChangeRecord, HistoryError},
-    store::{Batch, Store, StoreError, Tree},
+    store::{Batch, Seal, SealError, Store, StoreError, Tree},
 };
 
 /// Begins the key of every record; no kind of entity has this name.
@@ -27,6 +27,9 @@ pub enum ChangeLogError {
     /// A record cannot be used.
     #[error("the change log cannot be read: {0}")]
     Record(#[from] HistoryError),
+    /// A record cannot be sealed or opened.
+    #[error("{0}")]
+    Seal(#[from] SealError),
     /// Never made, or forgotten.
     #[error(
         "the change log has no version {version}: it reaches from {oldest} to {newest}; \
@@ -92,10 +95,16 @@ impl ChangeLog {
 
     /// Adds a record to `batch`, and takes out those for which there is no room any more. Call
     /// [`ChangeLog::written`] with the outcome once the store has the batch.
-    pub(crate) fn write(&self, record: &ChangeRecord, batch: &mut Batch) -> Written {
+    pub(crate) fn write(
+        &self,
+        record: &ChangeRecord,
+        seal: &Seal,
+        batch: &mut Batch,
+    ) -> Result<Written, ChangeLogError> {
         let version = record.header.version;
-        let bytes = record.encode();
-        batch.put(Tree::Catalog, &row_key(version), &bytes);
+        let key = row_key(version);
+        let bytes = sealed(&key, &record.encode(), seal)?;
+        batch.put(Tree::Catalog, &key, &bytes);
         let mut forgotten = 0;
         let (mut count, mut total) = (self.records.len() + 1, self.bytes + bytes.len());
         for (oldest, oldest_bytes) in &self.records {
@@ -107,7 +116,7 @@ impl ChangeLog {
             count -= 1;
             total -= oldest_bytes;
         }
-        Written { version, bytes: bytes.len(), forgotten }
+        Ok(Written { version, bytes: bytes.len(), forgotten })
     }
 
     /// The store has it.
@@ -155,10 +164,44 @@ pub(crate) struct Written {
     forgotten: usize,
 }
 
-/// The bytes of a record. Blocks.
+/// The bytes of a record, as they are kept: enough for its header. Blocks.
 pub(crate) fn read(store: &Store, version: u64) -> Result<Vec<u8>, ChangeLogError> {
     let row = store.get_blocking(Tree::Catalog, &row_key(version))?;
     row.ok_or_else(|| HistoryError::Damaged(format!("version {version} is missing")).into())
+}
+
+/// A whole record. Blocks.
+pub(crate) fn read_whole(
+    store: &Store,
+    seal: &Seal,
+    version: u64,
+) -> Result<ChangeRecord, ChangeLogError> {
+    let record = opened(&row_key(version), &read(store, version)?, seal)?;
+    Ok(ChangeRecord::decode(&record)?)
+}
+
+/// Whether a record is as it would be written now.
+pub(crate) fn is_current(record: &[u8], seal: &Seal) -> Result<bool, ChangeLogError> {
+    let (is_sealed, entities) = ChangeRecord::entities_of(record)?;
+    Ok(is_sealed && seal.is_current(entities))
+}
+
+/// A record whose entities, which hold secrets, are sealed.
+pub(crate) fn sealed(key: &[u8], record: &[u8], seal: &Seal) -> Result<Vec<u8>, ChangeLogError> {
+    let (_, entities) = ChangeRecord::entities_of(record)?;
+    let entities = seal.seal(key, entities)?;
+    Ok(ChangeRecord::with_entities(record, true, &entities)?)
+}
+
+/// A record with its entities opened; those of earlier releases were never sealed.
+pub(crate) fn opened(key: &[u8], record: &[u8], seal: &Seal) -> Result<Vec<u8>, ChangeLogError> {
+    match ChangeRecord::entities_of(record)? {
+        (false, _) => Ok(record.to_vec()),
+        (true, entities) => {
+            let entities = seal.unseal(key, entities)?;
+            Ok(ChangeRecord::with_entities(record, false, &entities)?)
+        }
+    }
 }
 
 fn row_key(version: u64) -> Vec<u8> {
@@ -189,7 +232,10 @@ mod tests {
 
     fn add(log: &mut ChangeLog) -> usize {
         let mut batch = Batch::new();
-        let written = log.write(&record(log.newest() + 1), &mut batch);
+        let directory = tempfile::tempdir().unwrap();
+        let seal = Seal::open(directory.path()).unwrap();
+        seal.ensure().unwrap();
+        let written = log.write(&record(log.newest() + 1), &seal, &mut batch).unwrap();
         log.written(written);
         batch.len()
     }

@@ -47,6 +47,7 @@ mod remainder;
 mod respond;
 mod route;
 mod running;
+mod sealing;
 mod session;
 mod shared;
 mod start;

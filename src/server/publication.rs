@@ -18,15 +18,17 @@ use parking_lot::Mutex;
 use super::{
     change_error::ChangeError,
     change_log::{self, ChangeLog, ChangeLogError, Kept},
+    sealing::{self, Stale},
     time,
 };
 use crate::{
     catalog::{
         Action, ChangeHeader, ChangeRecord, Entities, EntityChange, FormerTools, Grace, Snapshot,
     },
+    downstream,
     identity::{KeyId, KeyRecord, KeyTable},
     settings::Settings,
-    store::{Batch, Row, Store, StoreError, Tree},
+    store::{Batch, Row, Seal, Store, StoreError, Tree},
 };
 
 /// What is published at one time. Immutable.
@@ -61,6 +63,8 @@ impl Intent {
 #[derive(Debug)]
 pub(crate) struct Publication {
     store: Store,
+    /// Over what the store has of secrets.
+    seal: Seal,
     current: ArcSwap<Published>,
     version: AtomicU64,
     /// The entities behind the current snapshot. Whoever reads them never waits for a change.
@@ -88,12 +92,15 @@ impl Publication {
     /// Loads what the store has, lays `declared` over it, and keeps the result.
     pub(crate) fn load(
         store: &Store,
+        seal: Seal,
         settings: &Settings,
         declared: Entities,
         new_keys: Vec<KeyRecord>,
     ) -> Result<Self, ChangeError> {
-        let Stored { entities: stored, former, mut log, former_rows } =
-            Stored::read(store, settings)?;
+        let Stored { entities: stored, former, mut log, former_rows, stale } =
+            Stored::read(store, &seal, settings)?;
+        // All that is sealed could be opened.
+        seal.ensure()?;
         let mut entities = stored.clone();
         entities.overlay(declared);
         entities.unmask_secrets(&stored).map_err(ChangeError::Problems)?;
@@ -113,10 +120,13 @@ impl Publication {
         }
         let mut batch = Batch::new();
         let former_rows = keep_former(&snapshot, former_rows, &mut batch);
-        let written = (!changes.is_empty()).then(|| {
+        let written = if changes.is_empty() {
+            None
+        } else {
             let record = record(Intent::own(Action::Start), version, None, changes);
-            write(&record, &log, &mut batch)
-        });
+            Some(write(&record, &log, &seal, &mut batch)?)
+        };
+        stale.reseal(store, &seal)?;
         for record in new_keys {
             // A key that is known stays as it is: it may have been revoked.
             if keys.find(record.id).is_none() {
@@ -132,8 +142,10 @@ impl Publication {
         }
         let published =
             Published { version: 1, snapshot: Arc::new(snapshot), keys: Arc::new(keys) };
+        warn_of_missing(&entities);
         Ok(Self {
             store: store.clone(),
+            seal,
             version: AtomicU64::new(published.version),
             current: ArcSwap::from_pointee(published),
             entities: ArcSwap::from_pointee(entities),
@@ -202,8 +214,7 @@ impl Publication {
         // Of each entity, what the first change since then replaced.
         let mut replaced = BTreeMap::new();
         for version in (version + 1..=past.log.newest()).rev() {
-            let record = change_log::read(&self.store, version)?;
-            let record = ChangeRecord::decode(&record).map_err(ChangeLogError::from)?;
+            let record = change_log::read_whole(&self.store, &self.seal, version)?;
             for change in record.entities {
                 replaced.insert(change.name(), EntityChange { after: None, ..change });
             }
@@ -235,7 +246,7 @@ impl Publication {
         newer.unmask_secrets(&entities).map_err(ChangeError::Problems)?;
         let changes = entities.changes(&newer);
         if changes.is_empty() {
-            return Ok(Applied { changes, version: before, is_made: false, entities });
+            return Ok(Applied::new(changes, before, false, entities));
         }
         let version = before + 1;
         let grace = Grace { now_ms: time::now_ms(), callable_ms: self.tool_grace_ms };
@@ -243,11 +254,11 @@ impl Publication {
             .map_err(ChangeError::Problems)?;
         let newer = Arc::new(newer);
         if intent.dry_run {
-            return Ok(Applied { changes, version: before, is_made: false, entities: newer });
+            return Ok(Applied::new(changes, before, false, newer));
         }
         let record = record(intent, version, restored, changes);
         let mut batch = Batch::new();
-        let written = write(&record, &past.log, &mut batch);
+        let written = write(&record, &past.log, &self.seal, &mut batch)?;
         let former_rows = keep_former(&snapshot, past.former_rows.clone(), &mut batch);
         self.store.write_blocking(batch)?;
         past.log.written(written);
@@ -260,7 +271,7 @@ impl Publication {
             snapshot: Arc::new(snapshot),
             keys: current.keys.clone(),
         });
-        Ok(Applied { changes: record.entities, version, is_made: true, entities: newer })
+        Ok(Applied::new(record.entities, version, true, newer))
     }
 
     /// Up to `limit` changes before the version `before`, or the newest, the newest first; and the
@@ -285,7 +296,7 @@ impl Publication {
     /// The change that made a version.
     pub(crate) fn change_of(&self, version: u64) -> Result<ChangeRecord, ChangeLogError> {
         self.past.lock().log.has(version)?;
-        Ok(ChangeRecord::decode(&change_log::read(&self.store, version)?)?)
+        change_log::read_whole(&self.store, &self.seal, version)
     }
 
     /// Takes a new key in.
@@ -349,6 +360,33 @@ pub(crate) struct Applied {
     pub(crate) is_made: bool,
     /// What the catalog consists of after it.
     pub(crate) entities: Arc<Entities>,
+    /// Secrets that are not where the catalog says: calls that need them fail.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Applied {
+    fn new(
+        changes: Vec<EntityChange>,
+        version: u64,
+        is_made: bool,
+        entities: Arc<Entities>,
+    ) -> Self {
+        let warnings = if is_made {
+            warn_of_missing(&entities)
+        } else {
+            downstream::missing_secrets(&entities).iter().map(ToString::to_string).collect()
+        };
+        Self { changes, version, is_made, entities, warnings }
+    }
+}
+
+/// Says in the log what is missing, and tells it.
+fn warn_of_missing(entities: &Entities) -> Vec<String> {
+    let missing = downstream::missing_secrets(entities);
+    for problem in &missing {
+        tracing::warn!("calls will fail: {problem}");
+    }
+    missing.iter().map(ToString::to_string).collect()
 }
 
 fn record(
@@ -378,14 +416,21 @@ fn record(
 }
 
 /// The rows of a change: its entities, and its place in the log.
-fn write(record: &ChangeRecord, log: &ChangeLog, batch: &mut Batch) -> change_log::Written {
+fn write(
+    record: &ChangeRecord,
+    log: &ChangeLog,
+    seal: &Seal,
+    batch: &mut Batch,
+) -> Result<change_log::Written, ChangeError> {
     for change in &record.entities {
         match change.row() {
-            (key, Some(value)) => batch.put(Tree::Catalog, &key, &value),
+            (key, Some(plain)) => {
+                batch.put(Tree::Catalog, &key, &sealing::sealed(&key, plain, seal)?);
+            }
             (key, None) => batch.remove(Tree::Catalog, &key),
         }
     }
-    log.write(record, batch)
+    Ok(log.write(record, seal, batch)?)
 }
 
 /// The changes that make the store's rows of tools that went those of `snapshot`.
@@ -413,18 +458,27 @@ struct Stored {
     former: FormerTools,
     log: ChangeLog,
     former_rows: Rows,
+    stale: Stale,
 }
 
 impl Stored {
-    fn read(store: &Store, settings: &Settings) -> Result<Self, ChangeError> {
+    fn read(store: &Store, seal: &Seal, settings: &Settings) -> Result<Self, ChangeError> {
         let (mut rows, mut former_rows, mut records) = (Vec::new(), Rows::new(), Vec::new());
+        let mut stale = Stale::default();
         for_each_row(store, Tree::Catalog, |key, value| {
             if ChangeLog::is_record(&key) {
                 let version = ChangeLog::version_of(&value).map_err(ChangeLogError::from)?;
                 records.push((version, value.len()));
+                if !change_log::is_current(&value, seal)? {
+                    stale.records.push(key);
+                }
             } else if FormerTools::is_row(&key) {
                 former_rows.insert(key, value);
             } else {
+                let (value, is_stale) = sealing::opened(&key, value, seal)?;
+                if is_stale {
+                    stale.rows.push((key.clone(), value.clone()));
+                }
                 rows.push((key, value));
             }
             Ok::<_, ChangeError>(())
@@ -436,6 +490,7 @@ impl Stored {
             former: FormerTools::from_rows(&former_rows).map_err(ChangeError::Rows)?,
             log: ChangeLog::load(records, kept),
             former_rows,
+            stale,
         })
     }
 }

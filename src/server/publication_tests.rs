@@ -49,8 +49,10 @@ impl Fixture {
     /// Runs `body` with a store that is opened for it and closed after it.
     fn run<T>(&self, body: impl FnOnce(&Publication) -> T) -> T {
         let store = Store::open(self.folder.path(), self.settings.store.clone()).unwrap();
+        let seal = Seal::open(self.folder.path()).unwrap();
         let publication =
-            Publication::load(&store, &self.settings, Entities::default(), Vec::new()).unwrap();
+            Publication::load(&store, seal, &self.settings, Entities::default(), Vec::new())
+                .unwrap();
         let result = body(&publication);
         drop(publication);
         store.stop().unwrap();

@@ -31,7 +31,7 @@ use super::{
 use crate::{
     audit::{AuditError, AuditLog},
     catalog::{self, Entities},
-    downstream::RestCaller,
+    downstream::{Keyring, RestCaller},
     identity::{KeyId, KeyRecord},
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
@@ -40,7 +40,7 @@ use crate::{
     },
     sessions::{SessionIds, SessionTable},
     settings::{Driver, Ring, Settings},
-    store::{Store, StoreError, StoreOptions, StoreState},
+    store::{Seal, SealError, Store, StoreError, StoreOptions, StoreState},
     streams::{JournalRing, StreamTable},
     telemetry::{self, LogGuard, Metrics, ProcessFigures},
 };
@@ -83,6 +83,9 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// The key of the store's secrets cannot be used.
+    #[error("{0}")]
+    Seal(#[from] SealError),
     /// The audit log cannot be opened, or not all of it could be written.
     #[error("{0}")]
     Audit(#[from] AuditError),
@@ -139,7 +142,8 @@ pub fn start(start: Start) -> Result<Running, StartError> {
     let audit = AuditLog::open(&settings.audit_directory(), &settings.audit)?;
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
     let listeners = Listeners::bind(&settings, count)?;
-    let publication = Publication::load(&store, &settings, declared, keys)?;
+    let seal = Seal::open(&settings.runtime.data_directory)?;
+    let publication = Publication::load(&store, seal, &settings, declared, keys)?;
     let now_ms = time::now_ms();
     let identity = recovery::identity(&store)?;
     let sessions = recovery::sessions(&store, &settings)?;
@@ -383,16 +387,18 @@ fn start_cores(
     let options = core_options(&shared.settings, processors);
     let resolver = Resolver::new(shared.workers.clone());
     let client_tls = client_tls(&shared.settings)?;
+    let keyring = Keyring::default();
     let body = move |index: usize| {
         let crew = crews.get(index).and_then(|crew| crew.lock().take());
         let (shared, tls) = (shared.clone(), tls.clone());
         let (resolver, client_tls) = (resolver.clone(), client_tls.clone());
+        let keyring = keyring.clone();
         async move {
             let Some(Crew { streams, ring, runtime, admin, inbox }) = crew else { return };
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             let gather = Duration::from_millis(recovery::gather_ms(&shared.settings));
             let write_behind = WriteBehind::new(number, ring, gather);
-            let rest = rest_caller(&shared, number, &resolver, client_tls.clone());
+            let rest = rest_caller(&shared, number, &resolver, client_tls.clone(), &keyring);
             let core =
                 Core::new(core::Parts { index: number, shared, streams, write_behind, rest });
             cores::run(core, cores::Sockets { runtime, admin, tls }, inbox).await;
@@ -419,11 +425,13 @@ fn rest_caller(
     core: u16,
     resolver: &Resolver,
     tls: Option<ClientTls>,
+    keyring: &Keyring,
 ) -> RestCaller {
     let settings = &shared.settings;
     let (resolver, workers) = (resolver.clone(), shared.workers.clone());
     let metrics = shared.core_metrics(core);
-    RestCaller::new(&settings.downstream, &settings.http, resolver, workers, tls, metrics)
+    let keyring = keyring.clone();
+    RestCaller::new(&settings.downstream, &settings.http, resolver, workers, tls, keyring, metrics)
 }
 
 fn core_options(settings: &Settings, processors: Vec<usize>) -> CoreOptions {

@@ -37,6 +37,7 @@ mod mark;
 mod opened;
 mod opening;
 mod queue;
+mod seal;
 mod space;
 mod tail;
 mod uncommitted;
@@ -57,6 +58,7 @@ pub use self::batch::{Batch, Tree};
 use self::command::{Command, Load};
 pub use self::error::StoreError;
 use self::queue::Shared;
+pub use self::seal::{CREDENTIAL_NAME, FILE_NAME, Seal, SealError};
 use crate::rt::{OneshotReceiver, OneshotSender, oneshot};
 
 /// Version of the layout of a store: its trees and what their keys mean.

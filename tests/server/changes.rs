@@ -73,7 +73,8 @@ fn pruning_makes_the_catalog_what_the_files_say() {
         .command(&["apply", "--prune", &empty])
         .failed_with(&["declare nothing", "whole catalog"]);
     // What would leave others without what they need is refused whole.
-    let file = server.write("part.toml", "[[tenant]]\nid = \"demo\"\n");
+    let part = "[[tenant]]\nid = \"demo\"\negress_allowances = [\"127.0.0.0/8\", \"::1/128\"]\n";
+    let file = server.write("part.toml", part);
     server.command(&["apply", &file]).succeeded();
     assert_eq!(version(&server), 3);
 }

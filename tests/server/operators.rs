@@ -82,7 +82,7 @@ fn template(target: &str) -> String {
 /// other: the segment of its kind, its path, and its content.
 fn one_of_each(base: &str) -> Vec<(&'static str, &'static str, Value)> {
     vec![
-        ("tenants", "fresh", json!({ "id": "fresh" })),
+        ("tenants", "fresh", json!({ "id": "fresh", "egress_allowances": ["127.0.0.0/8"] })),
         ("client_applications", "fresh/app", json!({ "tenant": "fresh", "id": "app" })),
         (
             "connections",

@@ -22,7 +22,7 @@ side_effect_by = { argument = "mode", values = { show = "read", purge = "destruc
 /// A server with `acme/app` under these policies.
 fn server(service: &Service, tenant: &str, client: &str, assignment: &str) -> Ringway {
     let mut text = format!(
-        "[[tenant]]\nid = \"acme\"\n{tenant}\n\
+        "[[tenant]]\nid = \"acme\"\negress_allowances = [\"127.0.0.0/8\", \"::1/128\"]\n{tenant}\n\
          [[client_application]]\ntenant = \"acme\"\nid = \"app\"\n{client}\n\
          [[connection]]\ntenant = \"acme\"\nid = \"api\"\nbase_url = \"{}\"\n\
          [[toolset]]\ntenant = \"acme\"\nid = \"api\"\nkind = \"rest\"\nconnection = \"api\"\n\

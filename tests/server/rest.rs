@@ -235,7 +235,7 @@ fn blocked_networks_are_never_reached() {
             .start();
         let result = open(&server).called("find", json!({}));
         let text = error_text(&result);
-        assert!(text.contains("blocked network"), "{text}");
+        assert!(text.contains("not allowed by the operator's egress policy"), "{text}");
         assert!(!text.contains("127.0.0.1"), "an address is told: {text}");
     }
     assert!(service.is_quiet(), "a blocked address was asked");

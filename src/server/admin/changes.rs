@@ -130,6 +130,7 @@ pub(super) fn told(applied: &Applied, is_dry: bool) -> Value {
         "version": applied.version,
         "dry_run": is_dry,
         "changes": applied.changes.iter().map(change).collect::<Vec<_>>(),
+        "warnings": applied.warnings,
     })
 }
 

@@ -89,7 +89,7 @@ impl From<&ChangeLogError> for Trouble {
     fn from(error: &ChangeLogError) -> Self {
         let status = match error {
             ChangeLogError::NoSuchVersion { .. } => 404,
-            ChangeLogError::Record(_) => 500,
+            ChangeLogError::Record(_) | ChangeLogError::Seal(_) => 500,
             ChangeLogError::Store(_) => 503,
         };
         Self::new(status, error.to_string())

@@ -33,10 +33,59 @@ pub(super) fn of(kind: Kind) -> Value {
     {
         *headers = json!({ "type": "object", "additionalProperties": { "type": "string" } });
     }
+    if kind == Kind::Connection
+        && let Some(credentials) = schema.pointer_mut("/properties/credentials")
+    {
+        *credentials = credentials_schema();
+    }
     if let Some(fields) = schema.as_object_mut() {
         fields.insert("required".to_owned(), json!(kind.key_fields()));
     }
     schema
+}
+
+/// Each kind of credential has fields of its own; a secret is text, or says where it is.
+fn credentials_schema() -> Value {
+    let text = json!({ "type": "string" });
+    let place = |name: &str| {
+        json!({ "type": "object", "properties": { name: { "type": "string" } }, "required": [name],
+            "additionalProperties": false })
+    };
+    let secret = json!({ "oneOf": [
+        text, place("environment"), place("file"), place("systemd_credential")
+    ] });
+    let kind = |kind: &str, fields: Value, required: &[&str]| {
+        let mut properties = fields.as_object().cloned().unwrap_or_default();
+        properties.insert("kind".to_owned(), json!({ "const": kind }));
+        let required: Vec<&str> = ["kind"].iter().chain(required).copied().collect();
+        json!({ "type": "object", "properties": properties, "required": required,
+            "additionalProperties": false })
+    };
+    let kinds = [
+        kind("basic", json!({ "username": text, "password": secret }), &["username", "password"]),
+        kind("bearer", json!({ "token": secret }), &["token"]),
+        kind(
+            "api_key",
+            json!({ "place": { "enum": ["header", "query", "cookie"] }, "name": text,
+                "value": secret }),
+            &["place", "name", "value"],
+        ),
+        kind(
+            "oauth_client_credentials",
+            json!({ "token_url": text, "client_id": text, "client_secret": secret,
+                "scopes": { "type": "array", "items": text },
+                "parameters": { "type": "object", "additionalProperties": text },
+                "authentication": { "enum": ["basic", "post"] } }),
+            &["token_url", "client_id", "client_secret"],
+        ),
+        kind(
+            "ws_security",
+            json!({ "username": text, "password": secret, "digest": { "type": "boolean" } }),
+            &["username", "password"],
+        ),
+        kind("pass_through", json!({ "audience": text }), &["audience"]),
+    ];
+    json!({ "type": "array", "items": { "oneOf": kinds } })
 }
 
 fn of_type<'de, T: Deserialize<'de>>() -> Value {
@@ -283,5 +332,8 @@ mod tests {
         let headers = &of(Kind::Connection)["properties"]["headers"];
         let strings = json!({ "type": "object", "additionalProperties": { "type": "string" } });
         assert_eq!(*headers, strings);
+        let credentials = &of(Kind::Connection)["properties"]["credentials"]["items"]["oneOf"];
+        assert_eq!(credentials[1]["properties"]["kind"]["const"], "bearer");
+        assert_eq!(credentials[1]["required"], json!(["kind", "token"]));
     }
 }

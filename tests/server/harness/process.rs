@@ -28,8 +28,10 @@ pub(crate) struct Setup {
 const BASE: &str = r#"
 [[tenant]]
 id = "demo"
+egress_allowances = ["127.0.0.0/8", "::1/128"]
 [[tenant]]
 id = "other"
+egress_allowances = ["127.0.0.0/8", "::1/128"]
 [[client_application]]
 tenant = "demo"
 id = "assistant"
