@@ -9,7 +9,7 @@ use super::names::hexadecimal;
 use super::report::ReportedConnection;
 use super::{Description, PlanError, Target};
 use crate::catalog::{
-    Connection, ConnectionId, Correlation, Entities, NAME_BYTES_MAX, Tool, Toolset,
+    Connection, ConnectionId, Correlation, Entities, NAME_BYTES_MAX, Tool, Toolset, ToolsetKind,
 };
 
 /// Digits of a hash at the end of an id that another connection has.
@@ -64,7 +64,13 @@ pub(super) fn resolve(
             resolved.push(None);
             continue;
         }
-        let said = (place == 0).then_some(target.base_url.as_ref()).flatten();
+        // Of a SOAP service the reader has taken the operator's URL apart: its path is that of the
+        // tools.
+        let said =
+            target.base_url.as_ref().filter(|_| place == 0).map(|url| match description.kind {
+                ToolsetKind::Soap => described.base_url.as_ref().unwrap_or(url),
+                _ => url,
+            });
         let base_url = said.or(described.base_url.as_ref());
         let id = if place == 0 {
             first_id(base_url, target, present)

@@ -318,6 +318,7 @@ fn the_operator_chooses_the_version_and_the_place() {
     let options = Options {
         base_url: Some("https://proxy.example.test/calc".to_owned()),
         soap_version: Some(SoapVersion::V1_2),
+        ..Options::default()
     };
     let Step::Done(description) = read(&documents, &root, &options).unwrap() else {
         panic!("it needs no more")
