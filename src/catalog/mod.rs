@@ -96,6 +96,7 @@ pub use model::{
     DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing,
     ToolMethod, Toolset, ToolsetKind,
 };
+pub(crate) use names::is_match;
 pub use names::{
     ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,
     OperationName, TenantId, ToolName, ToolPattern, ToolsetId,

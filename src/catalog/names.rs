@@ -201,7 +201,7 @@ impl ToolPattern {
 
 /// Whether all of `text` is what `pattern` says. Goes back to the last `*` only, so the time is
 /// bounded by the product of both lengths.
-fn is_match(pattern: &str, text: &str) -> bool {
+pub(crate) fn is_match(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut read) = (0, 0);
     // Where to go on when what follows the last `*` does not fit: one more byte belongs to it.

@@ -54,6 +54,11 @@ impl AdminClient {
         }
     }
 
+    /// Of the server that listens there.
+    pub(super) fn at(socket: &Path) -> Self {
+        Self { socket: socket.to_owned() }
+    }
+
     /// Sends a request and reads the whole answer.
     pub(super) fn send(
         &self,

@@ -57,6 +57,9 @@ pub enum CommandError {
          they are the evidence."
     )]
     AuditFault(String),
+    /// No operation of a description became a tool; the report says why.
+    #[error("no operation was imported")]
+    NothingImported,
     /// The called tool reported an error; its text was printed.
     #[error("the tool reported an error")]
     ToolFailed,

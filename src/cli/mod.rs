@@ -14,6 +14,7 @@ mod error;
 mod explain;
 mod export;
 mod history;
+mod import;
 mod key;
 mod output;
 mod quickstart;
@@ -54,6 +55,8 @@ enum Command {
     Check(check::Arguments),
     /// Put catalog files into the running server
     Apply(apply::Arguments),
+    /// Make tools of the description of an API: OpenAPI, Swagger, WSDL
+    Import(import::Arguments),
     /// Write the running server's catalog as files that `apply` takes back
     Export(export::Arguments),
     /// List the changes of the catalog, or show one
@@ -127,6 +130,7 @@ pub fn run() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Apply(arguments) => apply::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::History(arguments) => history::run(&arguments),
         Command::Rollback(arguments) => history::rollback(&arguments),

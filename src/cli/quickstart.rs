@@ -13,7 +13,16 @@ use std::{
     sync::Arc,
 };
 
-use super::{CommandError, check, output};
+use super::{
+    CommandError,
+    admin_client::AdminClient,
+    check,
+    import::{
+        demo::{DemoApi, Owner},
+        source::{self, Kind},
+    },
+    output,
+};
 use crate::{
     catalog::{self, Endpoint, Entities},
     downstream::Egress,
@@ -26,9 +35,13 @@ use crate::{
 /// Arguments of `ringway quickstart`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Catalog file (TOML, YAML or JSON) whose toolsets the demo client application gets
-    #[arg(long, value_name = "FILE")]
-    api: Option<PathBuf>,
+    /// What the demo client application gets: the description of an API (OpenAPI, Swagger or WSDL;
+    /// a file, directory, zip archive or URL), or a catalog file (TOML, YAML or JSON)
+    #[arg(long, value_name = "SOURCE")]
+    api: Option<String>,
+    /// Where the API is, whatever its description says
+    #[arg(long, value_name = "URL", requires = "api")]
+    base_url: Option<String>,
     /// Data directory [default: ringway/quickstart in the user's data directory]
     #[arg(long, value_name = "DIRECTORY")]
     data: Option<PathBuf>,
@@ -61,19 +74,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let data = arguments.data.clone().or_else(default_data_directory).ok_or_else(|| {
         CommandError::Usage("no home directory is set; name a data directory with --data".into())
     })?;
-    let entities = entities(arguments.api.as_deref())?;
+    let mut settings = Settings::load(None, settings::environment().into_iter())?;
+    let (entities, api) = declared(arguments, &settings)?;
     make_private(&data)
         .map_err(|source| CommandError::DataDirectory { path: data.clone(), source })?;
     let key_file = data.join("quickstart.key");
     let key = demo_key(&key_file)?;
     let record = demo_record(&key)?;
-    let mut settings = Settings::load(None, settings::environment().into_iter())?;
     settings.runtime.data_directory.clone_from(&data);
     settings.listen.runtime = arguments.listen;
     settings.listen.admin_socket = None;
     let signals = Signals::install().map_err(server::StartError::Signals)?;
     let running = server::start(Start { settings, entities: Some(entities), keys: vec![record] })?;
     let key = usable_key(&running, key, &key_file)?;
+    if let Some(api) = api {
+        let report = api.publish(&AdminClient::at(running.admin_socket()))?;
+        api.introduce(&report);
+    }
     introduce(&running, key.text(), &data, arguments.data.is_some());
     running.run(signals)?;
     Ok(())
@@ -82,6 +99,31 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
 /// Makes the data directory, for this user alone.
 fn make_private(data: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(data)
+}
+
+/// What is there before the start: the demo's entities with those of a catalog file, and an API that
+/// was read from its description.
+fn declared(
+    arguments: &Arguments,
+    settings: &Settings,
+) -> Result<(Entities, Option<DemoApi>), CommandError> {
+    let Some(api) = &arguments.api else { return Ok((entities(None)?, None)) };
+    if source::kind_of(api)? == Kind::Other {
+        if arguments.base_url.is_some() {
+            return Err(CommandError::Usage(
+                "--base-url is for the description of an API; a catalog file says it itself".into(),
+            ));
+        }
+        return Ok((entities(Some(Path::new(api)))?, None));
+    }
+    let mut entities = entities(None)?;
+    let owner = Owner { tenant: TENANT, client_application: CLIENT_APPLICATION };
+    let base_url = arguments.base_url.as_deref();
+    let api = DemoApi::read(api, base_url, &entities, owner, &settings.downstream)?;
+    for entry in &mut entities.tenants {
+        Arc::make_mut(&mut entry.value).egress_allowances.clone_from(&api.allowances);
+    }
+    Ok((entities, Some(api)))
 }
 
 /// The demo's entities, with those of the file; what the file leaves unassigned of the demo tenant

@@ -16,6 +16,7 @@
 //!           who asks for them), token_request (what is asked, and what the answer means)
 //! foreseen  calls that will fail, told before they are made
 //! dial      opening a connection; egress: whereto one may be opened
+//! fetch     documents: descriptions of APIs and what they refer to
 //! error     why there was no usable answer
 //! builtin   the appliance's own tools
 //! ```
@@ -46,6 +47,7 @@ mod egress;
 mod error;
 mod exchange;
 mod failure;
+mod fetch;
 mod foreseen;
 mod keyring;
 mod media;
@@ -65,6 +67,7 @@ pub use carried::Carried;
 pub use content::ContentError;
 pub use egress::{DenialReason, Denied, Egress, Range};
 pub use error::{Awaited, Blame, CallError, CredentialProblem, Unreachable};
+pub use fetch::{FetchError, FetchRules, Fetched, Fetcher};
 pub use foreseen::foreseen_failures;
 pub use keyring::Keyring;
 pub use resilience::Conditions;

@@ -72,6 +72,14 @@ fn masked(address: IpAddr, prefix: u8) -> Option<IpAddr> {
     }
 }
 
+impl From<IpAddr> for Network {
+    /// The network of one address.
+    fn from(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        Self { address, prefix: if address.is_ipv4() { 32 } else { 128 } }
+    }
+}
+
 impl FromStr for Network {
     type Err = NetworkError;
 

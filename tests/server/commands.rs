@@ -420,9 +420,18 @@ fn quickstart_prints_what_works() {
 #[test]
 fn help_reads_well_and_wrong_words_are_usage_errors() {
     let help = Output::of(&["--help"], &[]).succeeded().stdout;
-    for command in
-        ["quickstart", "serve", "check", "apply", "key", "tools", "call", "status", "sessions"]
-    {
+    for command in [
+        "quickstart",
+        "serve",
+        "check",
+        "apply",
+        "import",
+        "key",
+        "tools",
+        "call",
+        "status",
+        "sessions",
+    ] {
         assert!(help.contains(&format!("  {command} ")), "no {command} in\n{help}");
         Output::of(&[command, "--help"], &[]).succeeded();
     }

@@ -29,6 +29,7 @@ mod explain;
 mod facade;
 mod faults;
 mod governed;
+mod importing;
 mod keys;
 mod large;
 mod lifecycle;

@@ -5,6 +5,7 @@ mod api;
 mod connections;
 mod counting;
 mod credentials;
+mod fetching;
 mod price;
 mod requests;
 pub(super) mod support;

@@ -1,0 +1,234 @@
+//! The connections that the operations of a description need: one for each server and each set of
+//! credentials there.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use url::Url;
+
+use super::clean;
+use super::security::{Demand, Scheme, Security};
+use super::servers::Server;
+use crate::catalog::{
+    ApiKeyPlace, Credential, SecretReference, SecretSource, TokenEndpointAuthentication,
+};
+use crate::import::{DescribedConnection, Operation, Verdict};
+
+/// What stands where the operator has to write a name of his own.
+const USERNAME: &str = "username";
+const CLIENT_ID: &str = "client-id";
+
+/// The connections found so far.
+#[derive(Debug, Default)]
+pub(super) struct Connections(Vec<Found>);
+
+#[derive(Debug)]
+struct Found {
+    base_url: Option<String>,
+    demands: Vec<Demand>,
+    notes: Vec<String>,
+}
+
+impl Connections {
+    /// The connection to a server with what an operation asks for there.
+    pub(super) fn of(&mut self, server: Server, security: &Security) -> usize {
+        let names = |demands: &[Demand]| -> Vec<String> {
+            demands.iter().map(|demand| demand.name.clone()).collect()
+        };
+        let wanted = names(&security.demands);
+        let is_same =
+            |found: &Found| found.base_url == server.base_url && names(&found.demands) == wanted;
+        let position = self.0.iter().position(is_same).unwrap_or_else(|| {
+            let demands = security.demands.clone();
+            self.0.push(Found { base_url: server.base_url, demands, notes: Vec::new() });
+            self.0.len() - 1
+        });
+        if let Some(found) = self.0.get_mut(position) {
+            for (known, demand) in found.demands.iter_mut().zip(&security.demands) {
+                for scope in &demand.scopes {
+                    if !known.scopes.contains(scope) {
+                        known.scopes.push(scope.clone());
+                    }
+                }
+            }
+            for note in server.notes {
+                if !found.notes.contains(&note) {
+                    found.notes.push(note);
+                }
+            }
+        }
+        position
+    }
+
+    /// Names the connections and puts those first that most operations use. What asks for no
+    /// credentials goes with those of its server that ask for some: one host, one connection.
+    pub(super) fn finish(
+        self,
+        title: Option<&str>,
+        operations: &mut [Operation],
+    ) -> Vec<DescribedConnection> {
+        self.join_open(operations);
+        let mut uses = vec![0_usize; self.0.len()];
+        for tool in operations.iter().filter_map(|operation| operation.verdict.tool()) {
+            if let Some(count) = uses.get_mut(tool.connection) {
+                *count += 1;
+            }
+        }
+        let mut order: Vec<usize> = (0..self.0.len()).collect();
+        order.sort_by_key(|index| Reverse(uses.get(*index).copied().unwrap_or_default()));
+        order.retain(|index| uses.get(*index).is_some_and(|count| *count > 0));
+        for operation in operations {
+            if let Verdict::Imported(tool) | Verdict::Noted(tool, _) = &mut operation.verdict {
+                let place = order.iter().position(|index| *index == tool.connection);
+                tool.connection = place.unwrap_or_default();
+            }
+        }
+        let mut found: Vec<Option<Found>> = self.0.into_iter().map(Some).collect();
+        let ordered = order.iter().filter_map(|index| found.get_mut(*index)?.take());
+        let ordered: Vec<Found> = ordered.collect();
+        let names = names(&ordered, title.unwrap_or_default());
+        ordered.into_iter().zip(names).map(|(found, name)| found.described(name)).collect()
+    }
+
+    /// Operations that ask for nothing, on the connection of their server that is used most.
+    fn join_open(&self, operations: &mut [Operation]) {
+        let mut uses = vec![0_usize; self.0.len()];
+        for tool in operations.iter().filter_map(|operation| operation.verdict.tool()) {
+            if let Some(count) = uses.get_mut(tool.connection) {
+                *count += 1;
+            }
+        }
+        let target = |from: usize| -> Option<usize> {
+            let open = self.0.get(from).filter(|found| found.demands.is_empty())?;
+            let on_server =
+                self.0.iter().enumerate().filter(|(_, other)| {
+                    !other.demands.is_empty() && other.base_url == open.base_url
+                });
+            let used = |index: usize| uses.get(index).copied().unwrap_or_default();
+            on_server.map(|(index, _)| index).max_by_key(|index| (used(*index), Reverse(*index)))
+        };
+        let targets: Vec<Option<usize>> = (0..self.0.len()).map(target).collect();
+        for operation in operations {
+            if let Verdict::Imported(tool) | Verdict::Noted(tool, _) = &mut operation.verdict
+                && let Some(to) = targets.get(tool.connection).copied().flatten()
+            {
+                tool.connection = to;
+            }
+        }
+    }
+}
+
+/// The title of the API, with what tells its connections apart behind it.
+fn names(ordered: &[Found], title: &str) -> Vec<String> {
+    let servers: BTreeSet<&Option<String>> = ordered.iter().map(|found| &found.base_url).collect();
+    let mut taken = BTreeSet::new();
+    let mut names = Vec::new();
+    for (index, found) in ordered.iter().enumerate() {
+        let mut parts: Vec<String> = Vec::new();
+        if !title.is_empty() {
+            parts.push(title.to_owned());
+        }
+        let url = found.base_url.as_deref().and_then(|url| Url::parse(url).ok());
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        if (parts.is_empty() || (servers.len() > 1 && index > 0)) && !host.is_empty() {
+            parts.push(host.to_owned());
+        }
+        let is_beside =
+            |other: &Found| !std::ptr::eq(other, found) && other.base_url == found.base_url;
+        if index > 0 && ordered.iter().any(is_beside) {
+            parts.extend(found.demands.iter().map(|demand| demand.name.clone()));
+        }
+        let mut name = clean::line(&parts.join(" "), 120);
+        if !taken.insert(name.clone()) {
+            let path = url.map(|url| url.path().trim_matches('/').to_owned()).unwrap_or_default();
+            if !path.is_empty() {
+                name = format!("{name} {path}");
+            }
+            if !taken.insert(name.clone()) {
+                name = format!("{name} {}", index + 1);
+            }
+        }
+        names.push(name);
+    }
+    names
+}
+
+impl Found {
+    fn described(self, name: String) -> DescribedConnection {
+        let mut notes = self.notes;
+        let mut credentials = Vec::new();
+        for demand in self.demands {
+            credentials.extend(credential(&name, demand, &mut notes));
+        }
+        DescribedConnection { name, base_url: self.base_url, credentials, notes }
+    }
+}
+
+/// The template of a credential. Its secret is a variable of the environment, named after the
+/// connection and the scheme.
+fn credential(connection: &str, demand: Demand, notes: &mut Vec<String>) -> Option<Credential> {
+    // A connection that is told from others by its scheme has it in its name.
+    let is_named = connection.ends_with(&demand.name);
+    let variable = variable(if is_named {
+        connection.to_owned()
+    } else {
+        format!("{connection} {}", demand.name)
+    });
+    let shown = clean::quoted(&demand.name);
+    let secret = || SecretSource::Elsewhere(SecretReference::Environment(variable.clone()));
+    let mut need = |what: &str| notes.push(format!("{shown} needs {what}"));
+    Some(match demand.scheme {
+        Scheme::ApiKey { place, name } => {
+            let place_word = match place {
+                ApiKeyPlace::Header => "header",
+                ApiKeyPlace::Query => "query parameter",
+                ApiKeyPlace::Cookie => "cookie",
+            };
+            let name_shown = clean::quoted(&name);
+            need(&format!(
+                "a key in the variable {variable}; it is sent as {place_word} {name_shown}"
+            ));
+            Credential::ApiKey { place, name, value: secret() }
+        }
+        Scheme::Basic => {
+            need(&format!("its user name set, and a password in the variable {variable}"));
+            Credential::Basic { username: USERNAME.to_owned(), password: secret() }
+        }
+        Scheme::Bearer => {
+            need(&format!("a token in the variable {variable}"));
+            Credential::Bearer { token: secret() }
+        }
+        Scheme::Token(how) => {
+            need(&format!("{how} in the variable {variable}; the runtime does not get one itself"));
+            Credential::Bearer { token: secret() }
+        }
+        Scheme::ClientCredentials { token_url } => {
+            need(&format!("its client id set, and the client's secret in the variable {variable}"));
+            let mut scopes = demand.scopes;
+            scopes.sort_unstable();
+            Credential::OauthClientCredentials {
+                token_url,
+                client_id: CLIENT_ID.to_owned(),
+                client_secret: secret(),
+                scopes,
+                parameters: std::collections::BTreeMap::new(),
+                authentication: TokenEndpointAuthentication::default(),
+            }
+        }
+        Scheme::Unusable(_) => return None,
+    })
+}
+
+/// A name in capitals, as the environment has them.
+fn variable(text: String) -> String {
+    let parts: Vec<String> = text
+        .split(|character: char| !character.is_ascii_alphanumeric())
+        .filter(|part| !part.is_empty())
+        .map(str::to_ascii_uppercase)
+        .collect();
+    let mut name: String = parts.join("_").chars().take(100).collect();
+    if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        name.insert_str(0, "API_");
+    }
+    name
+}

@@ -1,0 +1,144 @@
+//! Answers: the fields of what a success brings, where the description guarantees that they are
+//! fields of one object. Where it does not, nothing is said and answers pass as they are.
+
+use serde_json::{Map, Value};
+
+use super::clean;
+use super::library::Spot;
+use super::notes::Notes;
+use super::parameters::is_json;
+use super::rules;
+use super::schema::{Allowance, Direction};
+use super::words;
+use super::{Reader, Version, members, texts};
+use crate::mapping::{FieldRule, RULES_MAX};
+
+/// What of an answer is described.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) rules: Vec<FieldRule>,
+    /// What no rule names passes.
+    pub(super) pass_unmapped: bool,
+}
+
+/// What one status is described to bring.
+enum Content<'a> {
+    Nothing,
+    Json(Option<Spot<'a>>),
+    Other,
+}
+
+impl<'a> Reader<'a> {
+    /// What the successes of an operation bring.
+    pub(super) fn answer(
+        &self,
+        operation: Spot<'a>,
+        allowance: &mut Allowance,
+        notes: &mut Notes,
+    ) -> Answer {
+        let responses = self.index.member(operation, "responses");
+        let mut answer: Option<Answer> = None;
+        let mut is_guaranteed = true;
+        notes.about("answer");
+        for (status, response) in members(operation.get("responses")) {
+            if !status.starts_with('2') {
+                continue;
+            }
+            let Some(responses) = responses else { continue };
+            let response = self.index.follow(self.index.below(responses, response));
+            let response = match response {
+                Ok(response) => response,
+                Err(error) => {
+                    notes.add(error);
+                    is_guaranteed = false;
+                    continue;
+                }
+            };
+            match self.content(operation, response, notes) {
+                Content::Nothing => {}
+                Content::Json(Some(schema)) => {
+                    let found = self.fields(schema, allowance, answer.is_some());
+                    is_guaranteed &= found.is_some();
+                    answer = answer.or(found);
+                }
+                Content::Json(None) | Content::Other => is_guaranteed = false,
+            }
+        }
+        notes.about("");
+        answer.filter(|_| is_guaranteed).unwrap_or_default()
+    }
+
+    fn content(&self, operation: Spot<'a>, response: Spot<'a>, notes: &mut Notes) -> Content<'a> {
+        if self.version == Version::V20 {
+            let Some(schema) = self.index.member(response, "schema") else {
+                return Content::Nothing;
+            };
+            let produces = operation.get("produces").or_else(|| self.root.get("produces"));
+            let medias: Vec<&str> = texts(produces).collect();
+            let is_file = schema.text("type") == Some("file");
+            if is_file || !(medias.is_empty() || medias.iter().any(|media| brings_json(media))) {
+                note_other(medias.first().copied().filter(|_| !is_file).unwrap_or("a file"), notes);
+                return Content::Other;
+            }
+            return Content::Json(Some(schema));
+        }
+        let Some(content) = self.index.member(response, "content") else { return Content::Nothing };
+        let Some(medias) = content.value.as_object().filter(|medias| !medias.is_empty()) else {
+            return Content::Nothing;
+        };
+        let found = medias.iter().find(|(media, _)| is_json(media));
+        let found = found.or_else(|| medias.iter().find(|(media, _)| brings_json(media)));
+        let Some((_, value)) = found else {
+            note_other(medias.keys().next().map_or("nothing", String::as_str), notes);
+            return Content::Other;
+        };
+        let media = self.index.follow(self.index.below(content, value));
+        Content::Json(media.ok().and_then(|media| self.index.member(media, "schema")))
+    }
+
+    /// The members of an object; `None` where another value is allowed in its place.
+    fn fields(&self, schema: Spot<'a>, allowance: &mut Allowance, again: bool) -> Option<Answer> {
+        // What is left out of an answer's description still passes: nobody need be told.
+        let mut unheard = Notes::default();
+        let mut small = Allowance::small();
+        let allowance = if again { &mut small } else { allowance };
+        let converted = self.schema(schema, Direction::Output, allowance, &mut unheard);
+        let Value::Object(mut words) = converted else { return None };
+        let (types, _) = words::types(&words);
+        let is_object = types.contains(&"object")
+            && types.iter().all(|word| matches!(*word, "object" | "null"));
+        let Some(Value::Object(members)) = words.remove("properties") else { return None };
+        if !is_object || members.is_empty() || members.len() > RULES_MAX {
+            return None;
+        }
+        // A field that answers should not have must not pass for one that is merely not described.
+        let hides = self.hides(schema);
+        Some(Answer { rules: rules_of(members), pass_unmapped: !hides })
+    }
+
+    /// Whether members are written only.
+    fn hides(&self, schema: Spot<'a>) -> bool {
+        let Ok(schema) = self.index.follow(schema) else { return false };
+        let own = members(schema.get("properties"));
+        let is_hidden = |member: &'a Value| {
+            let member = self.index.below(schema, member);
+            let says = |spot: Spot<'a>| spot.flag("writeOnly") == Some(true);
+            says(member) || self.index.follow(member).is_ok_and(says)
+        };
+        own.into_iter().any(|(_, member)| is_hidden(member))
+    }
+}
+
+fn rules_of(members: Map<String, Value>) -> Vec<FieldRule> {
+    let schema = Map::from_iter([("properties".to_owned(), Value::Object(members))]);
+    let rules = rules::of_members(schema).into_iter();
+    rules.map(|rule| FieldRule { nullable: false, default: None, ..rule }).collect()
+}
+
+fn brings_json(media: &str) -> bool {
+    is_json(media) || matches!(media.trim(), "*/*" | "application/*")
+}
+
+fn note_other(media: &str, notes: &mut Notes) {
+    notes.add(format!("it is {}, not JSON", clean::quoted(media)));
+}
