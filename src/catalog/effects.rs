@@ -120,13 +120,20 @@ fn by_method(said: Annotations, method: ToolMethod) -> SideEffect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::RequestBody;
 
     fn compiled(more: &str) -> (Effects, Vec<String>) {
         let text = format!(
             "tenant = 'acme'\ntoolset = 'pets'\nname = 'do'\ndescription = 'x'\npath = '/'\n{more}"
         );
         let tool: Tool = toml::from_str(&text).unwrap();
-        let plan = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields).unwrap();
+        let plan = RequestPlan::compile(
+            tool.method.as_str(),
+            &tool.path,
+            &tool.fields,
+            RequestBody::default(),
+        )
+        .unwrap();
         let mut faults = Vec::new();
         (Effects::compile(&tool, &plan, &mut faults), faults)
     }

@@ -15,8 +15,8 @@ use super::{
     Tool, ToolMethod, ToolName, ToolsetId, faults,
 };
 use crate::mapping::{
-    self, Arguments, Dialect, FieldPath, Location, RequestPlan, ResponsePlan, ResultBudget,
-    Unmapped,
+    self, Arguments, Dialect, FieldPath, Location, RequestBody, RequestPlan, ResponsePlan,
+    ResultBudget, Unmapped,
 };
 
 /// The argument that asks for the next part of a result that was cut.
@@ -181,7 +181,11 @@ impl CompiledTool {
         let mut faults = faults::of_tool(tool);
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
         let total_timeout = noted(total_timeout, &mut faults);
-        let request = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields);
+        let body = RequestBody {
+            format: tool.body_format,
+            content_type: tool.body_content_type.as_deref(),
+        };
+        let request = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields, body);
         let request = request
             .map_err(|errors| faults.extend(errors.into_iter().map(|error| error.to_string())))
             .ok();

@@ -1,5 +1,7 @@
 //! Numbers that clients see as texts, because theirs would round them: 64-bit integers, decimals.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::FieldType;
@@ -43,6 +45,42 @@ pub(super) fn is_number(text: &str) -> bool {
     rest(text.as_bytes()).is_some_and(<[u8]>::is_empty)
 }
 
+/// Longest whole number that is written without its exponent.
+const PLAIN_DIGITS_MAX: usize = 64;
+
+/// A whole number by its digits alone: `1e6` and `1000000.0` are `1000000`. What is no whole number
+/// or has too many digits stays as it is.
+#[inline]
+pub(super) fn plain_integer(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
+        return Cow::Borrowed(text);
+    }
+    without_point(text).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+fn without_point(text: &str) -> Option<String> {
+    let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = [whole, fraction].concat();
+    // Where the point stands once the exponent is applied.
+    let exponent: i64 = exponent.parse().ok()?;
+    let point = i64::try_from(whole.len()).ok()?.checked_add(exponent)?;
+    let significant = digits.trim_start_matches('0');
+    if significant.is_empty() {
+        return Some("0".to_owned());
+    }
+    let point = usize::try_from(point).ok().filter(|point| *point <= PLAIN_DIGITS_MAX)?;
+    let kept = digits.get(..point.min(digits.len()))?;
+    let dropped = digits.get(kept.len()..)?;
+    if dropped.bytes().any(|digit| digit != b'0') {
+        return None;
+    }
+    let zeros = "0".repeat(point.saturating_sub(digits.len()));
+    let plain = [kept.trim_start_matches('0'), &zeros].concat();
+    Some([sign, &plain].concat())
+}
+
 /// Appends the number that a text holds; whatever holds none as it is.
 pub(super) fn write_number(raw: Raw<'_>, out: &mut Vec<u8>) {
     match raw.as_str() {
@@ -84,6 +122,31 @@ pub(super) fn shown(value: &Value) -> Value {
 mod tests {
     use super::*;
     use crate::json::guard;
+
+    #[test]
+    fn whole_numbers_are_written_by_their_digits() {
+        for (text, expected) in [
+            ("1", "1"),
+            ("-12", "-12"),
+            ("12345678901234567890123", "12345678901234567890123"),
+            ("1e6", "1000000"),
+            ("-1E+3", "-1000"),
+            ("1.0", "1"),
+            ("1.50e1", "15"),
+            ("1500e-2", "15"),
+            ("0.5e1", "5"),
+            ("0.0", "0"),
+            ("-0e7", "0"),
+            ("1.5", "1.5"),
+            ("15e-1", "15e-1"),
+            ("1e63", &format!("1{}", "0".repeat(63))),
+            ("1e64", "1e64"),
+            ("1e99999999999999999999", "1e99999999999999999999"),
+            ("1e-9223372036854775808", "1e-9223372036854775808"),
+        ] {
+            assert_eq!(plain_integer(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn numbers_are_told_as_the_guard_tells_them() {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::path::PathError;
-use super::{Location, RULES_MAX, SEGMENTS_MAX};
+use super::{RULES_MAX, SEGMENTS_MAX};
 
 /// All that is wrong with the rules of one mapping. What is given out has one error or more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -150,16 +150,19 @@ pub enum MappingError {
         /// What the value has to be.
         expected: &'static str,
     },
-    /// An object or nested array outside of the body.
-    #[error(
-        "field {field}: a {location} field holds single values or an array of them; change type \
-         or array_item_type, or move it to the body"
-    )]
-    NotInBody {
+    /// Keys of the rule that mean nothing where the field goes.
+    #[error("field {field}: {problem}")]
+    Rule {
         /// The rule.
         field: String,
-        /// Where it was to go.
-        location: Location,
+        /// What is wrong and what to change.
+        problem: &'static str,
+    },
+    /// What the tool says of its body does not fit its fields.
+    #[error("{problem}")]
+    Body {
+        /// The key of the tool, what is wrong and what to change.
+        problem: String,
     },
     /// A path field whose placeholder is missing.
     #[error(

@@ -24,6 +24,15 @@ pub enum ParameterStyle {
     Json,
 }
 
+/// What the body of a request is, as its tool says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestBody<'a> {
+    /// How the fields are written.
+    pub format: BodyFormat,
+    /// What it is called; what the format says where absent.
+    pub content_type: Option<&'a str>,
+}
+
 /// How the body fields of a request are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -17,7 +17,7 @@
 //!   operator says that it may pass.
 //! - A string of a field that takes strings is never looked into, whatever it holds.
 //! - What a client can write never changes the form of a request: it stays inside its path
-//!   segment, its query value, its header, its cookie.
+//!   segment, its query value, its header, its cookie, its field of a form, its part of a body.
 //! - Plans are compiled once, off the cores, and are immutable; using one cannot fail.
 //! - Recursion is only over the compiled tree, at most [`SEGMENTS_MAX`] levels, and over checked
 //!   JSON, at most [`DEPTH_MAX`](crate::json::DEPTH_MAX).
@@ -26,14 +26,18 @@
 //! `validator.rs` names `jsonschema`.
 
 mod arguments;
+mod body;
 pub mod budget;
 mod dialect;
 mod digits;
 mod discovery;
 mod error;
+mod file;
 mod format;
 mod keys;
 mod kinds;
+mod media;
+mod parameter;
 mod path;
 mod placement;
 mod raw_schema;
@@ -44,6 +48,7 @@ mod rule;
 mod schema;
 mod shape;
 mod structure;
+mod style;
 mod translate;
 mod validator;
 mod xml_types;
@@ -53,7 +58,8 @@ pub use budget::ResultBudget;
 pub use dialect::{Dialect, in_dialect};
 pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema, without};
 pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
-pub use format::{BodyFormat, ParameterStyle};
+pub use file::{FILE_BYTES_MAX, RESOURCES_MAX, Resource, ResourceUse, Resources};
+pub use format::{BodyFormat, ParameterStyle, RequestBody};
 pub use keys::KEY_BYTES_MAX;
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment};
 pub use repair::{REPAIRS_NAMED_MAX, Repair, RepairKind, Repairs};

@@ -6,11 +6,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{FieldRule, Location, MappingError};
 use crate::http::{is_framing, is_token_byte};
-use crate::json::{Kind, Raw};
 
 /// RFC 3986 section 2.3: everything but the unreserved characters is encoded, so a value can
 /// neither end its segment nor start a parameter.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(super) const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Headers that belong to the body or to the way to the API, besides those that frame a message.
 const FORBIDDEN_HEADERS: [&str; 4] =
@@ -21,50 +21,23 @@ pub(super) fn encode(out: &mut String, text: &str) {
     out.extend(utf8_percent_encode(text, ENCODED));
 }
 
-/// Calls `each` with the text of a value, or of every item when it is an array: strings decoded,
-/// everything else to the digit.
-#[inline]
-pub(super) fn for_each_text(raw: Raw<'_>, mut each: impl FnMut(&str)) {
-    let mut one = |raw: Raw<'_>| match raw.as_str() {
-        Some(text) => each(&text),
-        None => each(raw.text()),
-    };
-    if raw.kind() == Kind::Array { raw.items().for_each(one) } else { one(raw) }
+/// What keeps a text from its place; `None` when nothing does.
+pub(super) fn text_problem(location: Location, text: &str) -> Option<&'static str> {
+    match location {
+        Location::Path => path_problem(text),
+        Location::Header => header_problem(text),
+        Location::Query | Location::Cookie | Location::Body => None,
+    }
 }
 
-/// Values joined by commas (the `simple` style of OpenAPI).
-pub(super) fn write_joined(out: &mut String, raw: Raw<'_>, encoded: bool) {
-    let mut first = true;
-    for_each_text(raw, |text| {
-        if !first {
-            out.push(',');
-        }
-        first = false;
-        if encoded { encode(out, text) } else { out.push_str(text) }
-    });
-}
-
-/// What keeps a value from its place; `None` when nothing does.
-pub(super) fn problem(location: Location, raw: Raw<'_>) -> Option<&'static str> {
-    let mut problem = None;
-    let mut texts = 0_usize;
-    for_each_text(raw, |text| {
-        texts += 1;
-        problem = problem.or(match location {
-            Location::Path => path_problem(text),
-            Location::Header => header_problem(text),
-            Location::Query | Location::Cookie | Location::Body => None,
-        });
-    });
-    let empty = location == Location::Path && texts == 0;
-    problem.or_else(|| empty.then_some("must not be empty, because it is a part of the path"))
-}
+/// Of a value that would leave out a part of the path.
+pub(super) const EMPTY: &str = "must not be empty, because it is a part of the path";
 
 /// Servers decode a path before they resolve `..` in it, so encoding does not help: such a value
 /// would reach another resource than the one the operator mapped.
 fn path_problem(text: &str) -> Option<&'static str> {
     if text.is_empty() {
-        return Some("must not be empty, because it is a part of the path");
+        return Some(EMPTY);
     }
     let dots = text.split(['/', '\\']).any(|part| matches!(part, "." | ".."));
     dots.then_some("must not have '.' or '..' as a part of a path")
@@ -194,7 +167,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::json::guard;
 
     #[test]
     fn values_cannot_leave_their_segment() {
@@ -245,15 +217,6 @@ mod tests {
             let reserved = |byte: u8| !byte.is_ascii_alphanumeric() && !b"-._~%".contains(&byte);
             prop_assert!(!encoded.bytes().any(reserved));
             prop_assert_eq!(percent_decode_str(&encoded).decode_utf8().unwrap(), text.as_str());
-        }
-
-        #[test]
-        fn texts_of_an_array_are_its_items(items in prop::collection::vec(any::<String>(), 0..5)) {
-            let text = serde_json::to_string(&items).unwrap();
-            let mut seen = Vec::new();
-            let root = guard(text.as_bytes()).unwrap().root();
-            for_each_text(root, |text| seen.push(text.to_owned()));
-            prop_assert_eq!(seen, items);
         }
     }
 }

@@ -111,22 +111,17 @@ impl RawSchema {
             for (key, value) in
                 fixed.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)))
             {
-                if !rule.source_field_name.ends_with("[*]") && !validator.accepts_value(value) {
+                let is_null = rule.nullable && value.is_null();
+                if !is_null
+                    && !rule.source_field_name.ends_with("[*]")
+                    && !validator.accepts_value(value)
+                {
                     return Err(refuse(format!("{key} does not fit it; change one of them")));
                 }
             }
         }
         Ok(raw)
     }
-}
-
-/// Whether a parameter can hold what the schema takes: single values, or an array of them where
-/// it is not that of items.
-pub(super) fn is_placeable(schema: &Value, of_items: bool) -> bool {
-    let single = |kinds: Kinds| kinds.has_none_of(Kinds::ARRAY) && kinds.has_none_of(Kinds::OBJECT);
-    let kinds = Kinds::of_schema(schema);
-    let items = || schema.get("items").is_some_and(|items| single(Kinds::of_schema(items)));
-    single(kinds) || (!of_items && kinds.has_none_of(Kinds::OBJECT) && items())
 }
 
 /// What becomes of property names that are no keys.

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use super::super::{FieldRule, RequestPlan, ResponsePlan, Unmapped, input_schema, output_schema};
+use super::super::{
+    FieldRule, RequestBody, RequestPlan, ResponsePlan, Unmapped, input_schema, output_schema,
+};
 use super::*;
 use crate::json::guard;
 
@@ -19,7 +21,9 @@ fn taken(schema: Value) -> Value {
 }
 
 fn refused(schema: Value) -> String {
-    RequestPlan::compile("POST", "/", &field(schema)).unwrap_err().to_string()
+    RequestPlan::compile("POST", "/", &field(schema), RequestBody::default())
+        .unwrap_err()
+        .to_string()
 }
 
 fn sent(plan: &RequestPlan, arguments: &str) -> Result<String, String> {
@@ -46,7 +50,7 @@ fn a_schema_stands_in_place_of_the_rule() {
         expected.as_object_mut().unwrap().remove(word);
     }
     assert_eq!(taken(schema.clone()), expected);
-    let plan = RequestPlan::compile("POST", "/", &field(schema)).unwrap();
+    let plan = RequestPlan::compile("POST", "/", &field(schema), RequestBody::default()).unwrap();
     assert_eq!(
         sent(&plan, r#"{"f":{"a":5,"b":false,"c":["x"],"x-1":"v"}}"#).unwrap(),
         r#"{"f":{"a":5,"b":false,"c":["x"],"x-1":"v"}}"#
@@ -78,7 +82,7 @@ fn arrays_have_items_and_paths_keep_their_meaning() {
     let inner = json!({"type": "integer", "maximum": 9});
     let items = &schema["properties"]["a"]["properties"]["b"]["items"];
     assert_eq!(*items, json!({"type": "array", "items": inner}));
-    let plan = RequestPlan::compile("POST", "/", &list).unwrap();
+    let plan = RequestPlan::compile("POST", "/", &list, RequestBody::default()).unwrap();
     assert_eq!(sent(&plan, r#"{"a":{"b":[["7"]]},"q":[1,"x"]}"#).unwrap(), r#"{"a":{"b":[[7]]}}"#);
 }
 
@@ -101,7 +105,8 @@ fn names_that_are_no_keys_are_mapped_at_every_depth() {
     assert!(names[2].starts_with("type_"));
     let items = &shown["properties"]["ids"]["items"];
     assert_eq!(items["required"], json!(["gr_e"]));
-    let plan = RequestPlan::compile("POST", "/", &field(schema.clone())).unwrap();
+    let plan =
+        RequestPlan::compile("POST", "/", &field(schema.clone()), RequestBody::default()).unwrap();
     let exposed = format!(
         r#"{{"f":{{"{}":"a","type":"b","ids":[{{"gr_e":1.50,"n":1}}],"free":[1]}}}}"#,
         names[2]
@@ -142,13 +147,21 @@ fn what_cannot_be_checked_is_refused() {
         (json!({"schema": {}, "type": "string"}), "says itself what `type` says"),
         (json!({"schema": {}, "enum": ["a"]}), "says itself what `enum` says"),
         (json!({"schema": {"type": "string"}, "default": 5}), "default does not fit"),
-        (json!({"schema": {"type": "object"}, "location": "query"}), "move it to the body"),
-        (json!({"schema": {}, "location": "header"}), "move it to the body"),
+        (
+            json!({"schema": {"type": "string"}, "location": "query", "style": "deep_object"}),
+            "is for objects",
+        ),
+        (
+            json!({"schema": {}, "location": "header", "style": "form"}),
+            "has the style simple or json",
+        ),
     ] {
         let mut rule = rule;
         rule["source_field_name"] = json!("f");
         let message =
-            RequestPlan::compile("POST", "/", &rules(json!([rule]))).unwrap_err().to_string();
+            RequestPlan::compile("POST", "/", &rules(json!([rule])), RequestBody::default())
+                .unwrap_err()
+                .to_string();
         assert!(message.contains(expected), "{message}");
     }
     let both = json!([

@@ -92,7 +92,7 @@ impl Expected {
             return expected;
         };
         let pattern = words.get("pattern").and_then(Value::as_str);
-        expected.is_digits = kinds == Kinds::STRING
+        expected.is_digits = kinds.without(Kinds::NULL) == Kinds::STRING
             && pattern.is_some_and(|known| matches!(known, INTEGER_PATTERN | NUMBER_PATTERN));
         expected.add(words, levels);
         expected.members.sort_by(|left, right| left.name.cmp(&right.name));

@@ -7,22 +7,25 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::arguments::{self, Arguments, ArgumentsText, SentDefault};
+use super::body::Body;
 use super::error::{FieldProblem, InvalidArguments};
+use super::file::{ResourceUse, Resources};
+use super::parameter::{Names, Parameter};
 use super::placement::{self, Piece};
 use super::repair::{Expected, Repairs};
-use super::shape::{self, Field};
-use super::translate::{Direction, Members, Step, Tally, Unmapped};
+use super::shape;
+use super::style::Pairs;
+use super::translate::Tally;
 use super::validator::Validator;
-use super::{FieldRule, Location, MappingError, MappingErrors, check_count, digits, schema};
+use super::{
+    BodyFormat, FieldRule, Location, MappingError, MappingErrors, RequestBody, check_count, schema,
+};
 use crate::json::{Kind, OwnedRaw, Raw};
-
-const JSON: &str = "application/json";
 
 /// The compiled request of one tool.
 #[derive(Debug)]
 pub struct RequestPlan {
     method: Arc<str>,
-    content_type: Arc<str>,
     schema: Value,
     validator: Validator,
     expected: Expected,
@@ -36,6 +39,8 @@ pub struct RequestPlan {
     by_name: Vec<(Box<str>, usize)>,
     /// Values of some parameters have to be looked at before they are placed.
     checks_values: bool,
+    /// Values of some parameters have other names at the API.
+    translates: bool,
     body: Body,
 }
 
@@ -44,24 +49,6 @@ enum TargetPiece {
     Text(Box<str>),
     /// Of `RequestPlan::parameters`.
     Parameter(usize),
-}
-
-#[derive(Debug)]
-struct Parameter {
-    location: Location,
-    /// On the wire: percent-encoded in the query, as it is elsewhere.
-    name: Box<str>,
-    constant: Option<OwnedRaw>,
-    default: Option<OwnedRaw>,
-}
-
-#[derive(Debug)]
-enum Body {
-    None,
-    /// An object of the arguments that belong there.
-    Members(Members),
-    /// One argument is the whole body.
-    Whole(Box<str>, Box<Step>),
 }
 
 /// What to send, without where to send it: the target is to be joined to the base path of a
@@ -75,14 +62,15 @@ pub struct OutgoingRequest {
     /// In the order of their rules; cookies are one `Cookie` header at the end. Free of CR, LF and
     /// NUL; never one that frames the message.
     pub headers: Vec<(String, String)>,
-    /// JSON.
+    /// As the tool's body format says.
     pub body: Option<Vec<u8>>,
     /// Of the body; `None` without one.
     pub content_type: Option<Arc<str>>,
 }
 
 impl RequestPlan {
-    /// Compiles the request of a tool from its method, its path (`/orders/{id}`) and its rules.
+    /// Compiles the request of a tool from its method, its path (`/orders/{id}`), its rules and what
+    /// it says of its body.
     ///
     /// # Errors
     ///
@@ -91,22 +79,26 @@ impl RequestPlan {
         method: &str,
         path_template: &str,
         rules: &[FieldRule],
+        body: RequestBody<'_>,
     ) -> Result<Self, MappingErrors> {
         check_count(rules)?;
         let mut errors = MappingErrors::default();
         let fields = shape::request_fields(rules, &mut errors);
         let has_body = fields.iter().any(|field| field.location == Location::Body);
         let method = errors.note(checked_method(method, has_body)).unwrap_or_default();
-        let mut content_type = Arc::from(JSON);
+        let names = Names::of(&fields, path_template);
+        let mut content_type = None;
         let mut parameters = Vec::new();
         let mut by_name = Vec::new();
         let mut placeholders = Vec::new();
         for field in fields.iter().filter(|field| field.location != Location::Body) {
             let Some(rule) = field.node.rule.and_then(|index| rules.get(index)) else { continue };
-            let Some(parameter) = errors.note(Parameter::compile(field, rule)) else { continue };
+            let parameter = Parameter::compile(field, rule, rules, &names);
+            let Some(parameter) = errors.note(parameter) else { continue };
             let constant = parameter.constant.as_ref();
             if let Some(constant) = constant.filter(|_| parameter.sets_content_type()) {
-                content_type = constant.as_raw().as_str().unwrap_or_default().into();
+                content_type =
+                    Some((rule, Arc::from(constant.as_raw().as_str().unwrap_or_default())));
                 continue;
             }
             if !field.node.is_hidden(rules) {
@@ -119,23 +111,30 @@ impl RequestPlan {
         }
         // The rest has to see every field.
         errors.check()?;
+        let compiled = Body::compile(&fields, rules, body, &mut errors);
+        if let Some((rule, _)) = &content_type {
+            errors.note(check_content_type(rule, body));
+        }
+        errors.check()?;
+        let mut body = compiled.unwrap_or_default();
+        if let Some((_, content_type)) = content_type {
+            body.set_content_type(content_type);
+        }
         let schema = schema::schema_of_fields(&fields, rules);
         by_name.sort_unstable();
-        let checked =
-            |parameter: &Parameter| matches!(parameter.location, Location::Path | Location::Header);
         Ok(Self {
             method,
-            content_type,
             validator: Validator::compile(&schema)?,
             expected: Expected::of(&schema),
             sent_defaults: SentDefault::all(&fields, rules),
             schema,
             target: target(path_template, &placeholders)?,
             has_query: path_template.contains('?'),
-            checks_values: parameters.iter().any(checked),
+            checks_values: body.is_checked() || parameters.iter().any(|one| one.is_checked),
+            translates: parameters.iter().any(|parameter| parameter.step.is_some()),
             parameters,
             by_name,
-            body: Body::compile(&fields, rules)?,
+            body,
         })
     }
 
@@ -211,12 +210,32 @@ impl RequestPlan {
         let mut problems = Vec::new();
         for (name, value) in arguments.entries() {
             let Some((_, parameter)) = self.parameter(&name) else { continue };
-            if let Some(problem) = placement::problem(parameter.location, value) {
+            if !parameter.is_checked {
+                continue;
+            }
+            if let Some(problem) = parameter.problem(value) {
                 let (field, problem) = (name.into_owned(), problem.to_owned());
                 problems.push(FieldProblem { field, problem });
             }
         }
+        if self.body.is_checked() {
+            self.body.check(arguments, &mut problems);
+        }
         if problems.is_empty() { Ok(()) } else { Err(InvalidArguments::new(problems)) }
+    }
+
+    /// Whether calls can have files, so that arguments and bodies may be large.
+    pub fn has_files(&self) -> bool {
+        self.body.has_files()
+    }
+
+    /// The resources that files of checked arguments stand for: what they hold is to be given to
+    /// [`build_with`](Self::build_with). Nothing is allocated where there is none.
+    pub fn resources(&self, arguments: &Arguments<'_>) -> Vec<ResourceUse> {
+        if !self.has_files() {
+            return Vec::new();
+        }
+        self.body.resources(object(arguments))
     }
 
     #[inline]
@@ -226,9 +245,17 @@ impl RequestPlan {
         Some((index, self.parameters.get(index)?))
     }
 
-    /// Places checked arguments. They must be from [`validate`](Self::validate) of this plan.
+    /// Places checked arguments of which none stands for a resource. They must be from
+    /// [`validate`](Self::validate) of this plan.
     pub fn build(&self, arguments: &Arguments<'_>) -> OutgoingRequest {
+        self.build_with(arguments, &Resources::NONE)
+    }
+
+    /// The same, with everything that [`resources`](Self::resources) named; the file of a resource
+    /// that is not there would be empty.
+    pub fn build_with(&self, arguments: &Arguments<'_>, resources: &Resources) -> OutgoingRequest {
         let raw = arguments.raw();
+        let made = if self.translates { self.translated(raw) } else { Vec::new() };
         let mut values: SmallVec<[Option<Raw<'_>>; 16]> = SmallVec::new();
         values.extend(self.parameters.iter().map(Parameter::absent));
         if !self.by_name.is_empty() {
@@ -242,14 +269,35 @@ impl RequestPlan {
                 }
             }
         }
-        let body = self.body.build(raw);
+        for (index, value) in &made {
+            if let Some(slot) = values.get_mut(*index) {
+                *slot = Some(value.as_raw());
+            }
+        }
+        let (body, content_type) = self.body.build(raw, resources).unzip();
         OutgoingRequest {
             method: Arc::clone(&self.method),
             target: self.build_target(&values),
             headers: self.build_headers(&values),
-            content_type: body.as_ref().map(|_| Arc::clone(&self.content_type)),
+            content_type,
             body,
         }
+    }
+
+    /// Values of parameters as the API takes them, where that is not how clients write them.
+    #[cold]
+    fn translated(&self, arguments: Option<Raw<'_>>) -> Vec<(usize, OwnedRaw)> {
+        let mut made = Vec::new();
+        for (name, value) in arguments.iter().flat_map(|raw| raw.entries()) {
+            let Some((index, Parameter { step: Some(step), .. })) = self.parameter(&name) else {
+                continue;
+            };
+            let mut out = Vec::new();
+            step.write(value, &mut out, &mut Tally::default());
+            made.extend(OwnedRaw::parse(&out).ok().map(|value| (index, value)));
+        }
+        made.retain(|(_, value)| !value.as_raw().is_null());
+        made
     }
 
     fn build_target(&self, values: &[Option<Raw<'_>>]) -> String {
@@ -258,21 +306,17 @@ impl RequestPlan {
             match piece {
                 TargetPiece::Text(text) => target.push_str(text),
                 TargetPiece::Parameter(index) => {
-                    if let Some(value) = values.get(*index).copied().flatten() {
-                        placement::write_joined(&mut target, value, true);
+                    if let (Some(parameter), Some(value)) =
+                        (self.parameters.get(*index), values.get(*index).copied().flatten())
+                    {
+                        parameter.style.write_path(&mut target, &parameter.name, value);
                     }
                 }
             }
         }
-        let mut separator = if self.has_query { '&' } else { '?' };
+        let mut pairs = Pairs::of_query(&mut target, self.has_query);
         for (parameter, value) in self.given(Location::Query, values) {
-            placement::for_each_text(value, |text| {
-                target.push(separator);
-                separator = '&';
-                target.push_str(&parameter.name);
-                target.push('=');
-                placement::encode(&mut target, text);
-            });
+            parameter.style.write_pairs(&mut pairs, &parameter.name, value);
         }
         target
     }
@@ -281,17 +325,13 @@ impl RequestPlan {
         let mut headers = Vec::new();
         for (parameter, value) in self.given(Location::Header, values) {
             let mut text = String::new();
-            placement::write_joined(&mut text, value, false);
+            parameter.style.write_header(&mut text, value);
             headers.push((parameter.name.to_string(), text));
         }
         let mut cookies = String::new();
+        let mut pairs = Pairs::of_cookies(&mut cookies);
         for (parameter, value) in self.given(Location::Cookie, values) {
-            if !cookies.is_empty() {
-                cookies.push_str("; ");
-            }
-            cookies.push_str(&parameter.name);
-            cookies.push('=');
-            placement::write_joined(&mut cookies, value, true);
+            parameter.style.write_pairs(&mut pairs, &parameter.name, value);
         }
         if !cookies.is_empty() {
             headers.push(("Cookie".to_owned(), cookies));
@@ -308,8 +348,7 @@ impl RequestPlan {
         parameters
             .filter(move |(parameter, _)| parameter.location == location)
             .filter_map(|(parameter, value)| Some((parameter, (*value)?)))
-            // An empty array is as good as none.
-            .filter(|(_, value)| value.kind() != Kind::Array || value.items().next().is_some())
+            .filter(|(parameter, value)| !parameter.style.is_nothing(*value))
     }
 }
 
@@ -364,83 +403,18 @@ fn target(
     }
 }
 
-impl Parameter {
-    fn compile(field: &Field, rule: &FieldRule) -> Result<Self, MappingError> {
-        let location = field.location;
-        let mut name = field.node.source.to_string();
-        match location {
-            Location::Header | Location::Cookie => placement::check_name(rule, &name)?,
-            Location::Query => {
-                name.clear();
-                placement::encode(&mut name, &field.node.source);
-            }
-            Location::Path | Location::Body => {}
+/// A rule that sets the header may stand in for what the tool says of its body, where that has one
+/// type only.
+fn check_content_type(rule: &FieldRule, body: RequestBody<'_>) -> Result<(), MappingError> {
+    let refuse = |problem| Err(MappingError::Rule { field: rule.name(), problem });
+    match body.format {
+        BodyFormat::Form | BodyFormat::Multipart => {
+            refuse("the body format says what the body is called; remove the rule")
         }
-        let default = rule.default.as_ref().filter(|_| rule.send_default);
-        Ok(Self {
-            location,
-            name: name.into_boxed_str(),
-            constant: rule.constant.as_ref().map(|value| fixed(rule, value)).transpose()?,
-            default: default.map(|value| fixed(rule, value)).transpose()?,
-        })
-    }
-
-    fn absent(&self) -> Option<Raw<'_>> {
-        self.constant.as_ref().or(self.default.as_ref()).map(OwnedRaw::as_raw)
-    }
-
-    fn sets_content_type(&self) -> bool {
-        self.location == Location::Header && self.name.eq_ignore_ascii_case("content-type")
-    }
-}
-
-fn fixed(rule: &FieldRule, value: &Value) -> Result<OwnedRaw, MappingError> {
-    let refuse = |problem| MappingError::Fixed { field: rule.name(), problem };
-    let single = |value: &Value| !value.is_null() && !value.is_array() && !value.is_object();
-    let placeable = match value {
-        Value::Array(items) => items.iter().all(single),
-        value => single(value),
-    };
-    if !placeable {
-        return Err(refuse("is not a single value or an array of them"));
-    }
-    let sent = if rule.as_string { digits::sent(value) } else { value.to_string() };
-    let owned = OwnedRaw::parse(sent.as_bytes());
-    let owned = owned.map_err(|_| refuse("cannot be written as JSON"))?;
-    match placement::problem(rule.location, owned.as_raw()) {
-        Some(problem) => Err(refuse(problem)),
-        None => Ok(owned),
-    }
-}
-
-impl Body {
-    fn compile(fields: &[Field], rules: &[FieldRule]) -> Result<Self, MappingError> {
-        let direction = Direction::Request;
-        if let Some(field) = fields.iter().find(|field| field.whole) {
-            let step = Step::compile(&field.node, rules, direction)?;
-            return Ok(Self::Whole(field.node.exposed.clone(), Box::new(step)));
+        _ if body.content_type.is_some() => {
+            refuse("body_content_type of the tool says the same; remove one of them")
         }
-        let members = || fields.iter().filter(|field| field.location == Location::Body);
-        if members().next().is_none() {
-            return Ok(Self::None);
-        }
-        // The other arguments went elsewhere.
-        let nodes = members().map(|field| &field.node);
-        Ok(Self::Members(Members::compile(nodes, rules, direction, Unmapped::Drop)?))
-    }
-
-    fn build(&self, arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
-        let mut out = Vec::with_capacity(arguments.map_or(0, |raw| raw.text().len()) + 64);
-        match self {
-            Self::None => return None,
-            Self::Members(members) => members.write(arguments, &mut out, &mut Tally::default()),
-            Self::Whole(name, step) => match arguments.and_then(|raw| raw.get(name)) {
-                Some(value) => step.write(value, &mut out, &mut Tally::default()),
-                None if step.write_absent(&mut out) => {}
-                None => return None,
-            },
-        }
-        Some(out)
+        _ => Ok(()),
     }
 }
 

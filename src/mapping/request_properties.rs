@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::keys::is_key;
-use super::super::{FieldType, ResponsePlan};
+use super::super::{FieldType, ResponsePlan, Unmapped};
 use super::tests::{body, order_rules, plan, raw};
 use super::*;
 use crate::json::guard;
@@ -84,7 +84,7 @@ proptest! {
             }
             source.insert(outer.clone(), json!([row]));
         }
-        let request = RequestPlan::compile("POST", "/", &list).unwrap();
+        let request = RequestPlan::compile("POST", "/", &list, RequestBody::default()).unwrap();
         let response = ResponsePlan::compile(&list, Unmapped::Drop).unwrap();
         let source = Value::Object(source);
         let exposed = response.translate(raw(&source.to_string()));
@@ -97,7 +97,7 @@ proptest! {
             prop_assert!(inner.keys().chain([name]).all(|key| is_key(key)));
         }
         list.reverse();
-        let reversed = RequestPlan::compile("POST", "/", &list).unwrap();
+        let reversed = RequestPlan::compile("POST", "/", &list, RequestBody::default()).unwrap();
         prop_assert_eq!(reversed.input_schema(), request.input_schema());
     }
 

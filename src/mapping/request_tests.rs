@@ -15,7 +15,7 @@ fn rules(value: &Value) -> Vec<FieldRule> {
 
 pub(super) fn plan(method: &str, path: &str, list: &Value) -> RequestPlan {
     let list = rules(list);
-    let plan = RequestPlan::compile(method, path, &list).unwrap();
+    let plan = RequestPlan::compile(method, path, &list, RequestBody::default()).unwrap();
     assert_eq!(plan.input_schema(), &input_schema(&list).unwrap());
     plan
 }

@@ -16,7 +16,7 @@
 //! With [`Unmapped::Keep`] nothing of this holds: fields are renamed and everything else passes.
 
 use super::translate::{Direction, Step, Tally, Unmapped};
-use super::{FieldRule, Location, MappingError, MappingErrors, check_count, shape};
+use super::{FieldRule, FieldType, Location, MappingError, MappingErrors, check_count, shape};
 use crate::json::Raw;
 
 /// The compiled rules for the answers of one tool: what of an answer is given, and under which
@@ -57,6 +57,16 @@ impl ResponsePlan {
             };
             if rule.location != Location::Body {
                 refuse("answers are mapped from the body only; set location to \"body\"");
+            }
+            let is_file = [rule.field_type, rule.array_item_type].contains(&Some(FieldType::File));
+            if is_file {
+                refuse("answers have no fields that are files; change type");
+            }
+            let is_styled = rule.style.is_some() || rule.explode.is_some() || rule.allow_reserved;
+            if is_styled || rule.content_type.is_some() {
+                refuse(
+                    "style, explode, allow_reserved and content_type mean nothing here; remove them",
+                );
             }
             if rule.constant.is_some() || rule.send_default {
                 refuse("constant and send_default mean nothing here; remove them");

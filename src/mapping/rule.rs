@@ -55,6 +55,11 @@ impl FieldType {
         )
     }
 
+    /// Whether it is one value and not what holds several.
+    pub(super) const fn is_one(self) -> bool {
+        !matches!(self, Self::Object | Self::Array)
+    }
+
     pub(super) const fn is_scalar(self) -> bool {
         !matches!(self, Self::Object | Self::Array | Self::File)
     }
@@ -67,15 +72,15 @@ impl FieldType {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Location {
-    /// Into a `{placeholder}` of the path.
+    /// Into a `{placeholder}` of the path; arrays as `a,b`.
     Path,
     /// Into the query string; arrays as `name=a&name=b`.
     Query,
     /// Into a header; arrays as `a,b`.
     Header,
-    /// Into the `Cookie` header.
+    /// Into the `Cookie` header; arrays as `name=a,b`.
     Cookie,
-    /// Into the JSON body.
+    /// Into the body.
     #[default]
     Body,
 }
@@ -127,21 +132,26 @@ pub struct FieldRule {
     /// A format of JSON Schema (`date-time`, `uuid`), told to the client and not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// How a parameter that is an array or an object is written; by its location where absent:
-    /// `form` in query and cookie, `simple` in path and header.
+    /// How a parameter, or a field of a form, that is an array or an object is written; by its
+    /// location where absent: `form` in query and cookie, `simple` in path and header. Objects in a
+    /// form are JSON text where neither this nor `explode` is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub style: Option<ParameterStyle>,
-    /// Whether each item or member of a parameter is written apart; where absent, of `form` only.
+    /// Whether each item or member of a parameter is written apart; where absent, of `form` only, and
+    /// not in a cookie. With `space_delimited` and `pipe_delimited` it is the same as `form`, and
+    /// `deep_object` and `json` do not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explode: Option<bool>,
     /// Leaves characters as they are in a query value that separate the parts of a URL, as far as
     /// the value stays one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub allow_reserved: bool,
-    /// The content type of the field's part in a `multipart` body.
+    /// The content type of the field's part in a `multipart` body. With one of JSON the field is one
+    /// part of JSON, whatever it is. A file says itself what it is, and may be of one of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// Whether `null` is a value that is sent. Else it is the same as an absent field.
+    /// Whether `null` is a value, that a JSON body is sent. Else, and in all other places, it is the
+    /// same as an absent field.
     #[serde(default, skip_serializing_if = "is_false")]
     pub nullable: bool,
     /// What the items of an array hold; a string when absent.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::Kinds;
 use super::shape::{self, Content, Field, Node};
-use super::{FieldRule, FieldType, MappingErrors, check_count, digits};
+use super::{FieldRule, FieldType, MappingErrors, check_count, digits, file};
 
 /// How deep raw schemas are followed. They are bounded more tightly where they are read.
 const LEVELS_MAX: usize = 64;
@@ -88,12 +88,35 @@ fn object<'a>(
 fn node(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
     let rule = node.rule.and_then(|index| rules.get(index));
     let mut schema = value(node, rules);
+    if rule.is_some_and(|rule| rule.nullable) {
+        schema = with_null(schema);
+    }
     if let Some(description) = rule.and_then(|rule| rule.description.as_ref()) {
         schema.insert("description".to_owned(), json!(description));
     }
     if let Some((rule, default)) = rule.and_then(|rule| Some((rule, rule.default.as_ref()?))) {
         let shown = if rule.as_string { digits::shown(default) } else { default.clone() };
         schema.insert("default".to_owned(), shown);
+    }
+    schema
+}
+
+/// The same or `null`.
+fn with_null(mut schema: Map<String, Value>) -> Map<String, Value> {
+    if Kinds::of_words(&schema).has(Kinds::NULL) {
+        return schema;
+    }
+    let null = || json!("null");
+    let is_listed = schema.get("const").is_none();
+    match schema.get_mut("type").filter(|_| is_listed) {
+        Some(Value::Array(words)) => words.push(null()),
+        Some(word @ Value::String(_)) => {
+            *word = Value::Array(vec![word.take(), null()]);
+        }
+        _ => return Map::from_iter([("anyOf".to_owned(), json!([schema, {"type": "null"}]))]),
+    }
+    if let Some(Value::Array(allowed)) = schema.get_mut("enum") {
+        allowed.push(Value::Null);
     }
     schema
 }
@@ -115,6 +138,7 @@ fn value(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
                 ("items".to_owned(), items),
             ]);
         }
+        Content::Leaf if node.field_type == FieldType::File => file::schema(),
         Content::Leaf => {
             let mut schema = Map::new();
             let shown = if as_text.is_some() { FieldType::String } else { node.field_type };

@@ -12,7 +12,7 @@ use super::discovery::SCHEMA_DISCOVERY;
 use super::keys::{self, Wish};
 use super::kinds::Kinds;
 use super::path::{FieldPath, Segment};
-use super::raw_schema::{self, RawSchema};
+use super::raw_schema::RawSchema;
 use super::validator::kind_of;
 use super::{FieldRule, FieldType, Location, MappingError, MappingErrors};
 
@@ -160,22 +160,11 @@ fn parameter(index: usize, rule: &FieldRule) -> Result<Node, MappingError> {
     }
     finish_one(&mut node, Some(rule))?;
     set_rule(&mut node, index);
-    if !is_placeable(&node) {
-        return Err(MappingError::NotInBody { field: rule.name(), location: rule.location });
+    if [rule.field_type, rule.array_item_type].contains(&Some(FieldType::File)) {
+        let problem = "a file can only go into a body; set location to \"body\", or change type";
+        return Err(MappingError::Rule { field: rule.name(), problem });
     }
     Ok(node)
-}
-
-/// Whether path, query, headers and cookies have room for the value.
-fn is_placeable(node: &Node) -> bool {
-    let item = match &node.content {
-        Content::Array(item) => item,
-        _ => node,
-    };
-    match &item.schema {
-        Some(schema) => raw_schema::is_placeable(schema, !std::ptr::eq(item, node)),
-        None => item.field_type.is_scalar(),
-    }
 }
 
 fn set_rule(node: &mut Node, index: usize) {
@@ -326,7 +315,7 @@ fn finish_item_types(item: &mut Node, rule: Option<&FieldRule>) -> Result<(), Ma
         }
         Content::Leaf => {
             // `tags[*]` of type integer is an array of integers.
-            let own = rule.and_then(|rule| rule.field_type).filter(|own| own.is_scalar());
+            let own = rule.and_then(|rule| rule.field_type).filter(|own| own.is_one());
             item.field_type = declared.or(own).unwrap_or(FieldType::String);
             if item.field_type == FieldType::Array {
                 // Nothing says what the inner arrays hold, so it is the default.
@@ -360,7 +349,7 @@ fn check_rule(rule: &FieldRule, node: &Node) -> Result<(), MappingError> {
         (_, None) => true,
         (Content::Object(_), Some(declared)) => declared == FieldType::Object,
         (Content::Array(item), Some(declared)) => {
-            let of_items = items && declared.is_scalar() && matches!(item.content, Content::Leaf);
+            let of_items = items && declared.is_one() && matches!(item.content, Content::Leaf);
             declared == FieldType::Array || of_items
         }
     };
@@ -409,12 +398,17 @@ fn check_values(rule: Option<&FieldRule>, node: &Node) -> Result<(), MappingErro
     if rule.as_string && digits::pattern(innermost.field_type).is_none() {
         return Err(MappingError::NoNumber { field: rule.name() });
     }
+    let is_fixed = rule.constant.is_some() || rule.default.is_some() || rule.allowed.is_some();
+    if innermost.field_type == FieldType::File && is_fixed {
+        let problem = "a file has no constant, default or enum; remove it";
+        return Err(MappingError::Rule { field: rule.name(), problem });
+    }
     for (key, value, node) in whole.chain(allowed) {
-        let null_constant = key == "constant" && value.is_null();
+        let is_null = value.is_null() && (key == "constant" || rule.nullable);
         let is_text = rule.as_string
             && node.field_type.is_scalar()
             && value.as_str().is_some_and(digits::is_number);
-        if !null_constant && !is_text && !node.field_type.fits(kind_of(value)) {
+        if !is_null && !is_text && !node.field_type.fits(kind_of(value)) {
             let expected = node.field_type.as_str();
             return Err(MappingError::Value { field: rule.name(), key, expected });
         }

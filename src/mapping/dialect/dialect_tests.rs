@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{FieldRule, RequestPlan, structure_only};
+use super::super::{FieldRule, RequestBody, RequestPlan, structure_only};
 use super::*;
 use crate::json::guard;
 
@@ -450,7 +450,7 @@ proptest! {
         let mut rule = FieldRule::new("f", super::super::Location::Body);
         rule.schema = Some(schema);
         let other = FieldRule { required: true, ..FieldRule::new("o.p", super::super::Location::Body) };
-        let plan = RequestPlan::compile("POST", "/", &[rule, other]).unwrap();
+        let plan = RequestPlan::compile("POST", "/", &[rule, other], RequestBody::default()).unwrap();
         for dialect in [Dialect::Full, Dialect::Portable, Dialect::Gemini, Dialect::OpenaiStrict] {
             let shown = in_dialect(plan.input_schema(), dialect);
             let mut seed = seed;
