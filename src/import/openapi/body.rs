@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::clean::{self, FIELD_TEXT_MAX};
 use super::library::Spot;
-use super::members::{is_structured, json_rules, member_rules, words_of};
+use super::members::{has_parts, is_structured, json_rules, member_rules, words_of};
 use super::notes::Notes;
 use super::parameters::{self, Declared, is_json};
 use super::rules::{self, WHOLE_BODY};
@@ -250,6 +250,7 @@ impl<'a> Reader<'a> {
                     return Err("a form is an object with described members".to_owned());
                 };
                 for rule in &mut rules {
+                    without_null(rule);
                     self.encode(rule, encoding, candidate.format, notes)?;
                 }
                 body.rules = rules;
@@ -269,8 +270,11 @@ impl<'a> Reader<'a> {
                     vec![FieldRule { nullable: false, ..as_single(rule, FieldType::String) }];
             }
             BodyFormat::Binary => {
+                // Nothing with members can be sent as octets or a picture, whatever its type says.
+                let is_opaque = is_opaque(&essence(candidate.media));
                 let is_file = words_of(&converted).is_none_or(|words| {
-                    rules::is_file(words) || words.is_empty() || !is_structured(words)
+                    let has_form = if is_opaque { has_parts(words) } else { is_structured(words) };
+                    rules::is_file(words) || !has_form
                 });
                 if !is_file {
                     return Err("it is not known how its schema is written in this type".to_owned());
@@ -299,6 +303,7 @@ impl<'a> Reader<'a> {
             if is_file && format == BodyFormat::Multipart {
                 rule = as_single(rule, FieldType::File);
             }
+            without_null(&mut rule);
             parameters::set_form_style(&mut rule, *spot, notes);
             out.push(rule);
             notes.about("body");
@@ -333,7 +338,8 @@ impl<'a> Reader<'a> {
             });
             *rule = as_single(std::mem::take(rule), field_type);
             rule.array_item_type = item_type;
-            rule.content_type = content_type.filter(is_one).map(ToOwned::to_owned).or(media);
+            // The runtime takes a list: of what the file says, else the first of them.
+            rule.content_type = content_type.map(|media| clean::line(media, 200)).or(media);
             if let Some(listed) = content_type.filter(|media| !is_one(media)) {
                 let listed = clean::line(listed, 200);
                 rules::tell(rule, &format!("Content types: {listed}."));
@@ -379,6 +385,14 @@ fn note_others(candidates: &[Candidate<'_>], taken: usize, notes: &mut Notes) {
 /// The body as one field.
 pub(super) fn whole(schema: Value, is_required: Option<bool>) -> FieldRule {
     rules::rule(WHOLE_BODY.to_owned(), Location::Body, schema, is_required == Some(true))
+}
+
+/// Only JSON has a null: elsewhere it would be a text.
+fn without_null(rule: &mut FieldRule) {
+    rule.nullable = false;
+    if let Some(Value::Object(words)) = &mut rule.schema {
+        words::remove_null(words);
+    }
 }
 
 /// A rule whose type says all.
@@ -429,6 +443,16 @@ fn essence(media: &str) -> String {
 
 fn is_xml(essence: &str) -> bool {
     matches!(essence, "application/xml" | "text/xml") || essence.ends_with("+xml")
+}
+
+/// Types whose bytes have no members.
+fn is_opaque(essence: &str) -> bool {
+    let group = essence.split('/').next().unwrap_or_default();
+    matches!(group, "image" | "audio" | "video" | "font")
+        || matches!(
+            essence,
+            "application/octet-stream" | "application/pdf" | "application/zip" | "application/gzip"
+        )
 }
 
 fn is_text(essence: &str) -> bool {

@@ -86,8 +86,10 @@ impl Connections {
         let mut found: Vec<Option<Found>> = self.0.into_iter().map(Some).collect();
         let ordered = order.iter().filter_map(|index| found.get_mut(*index)?.take());
         let ordered: Vec<Found> = ordered.collect();
-        let names = names(&ordered, title.unwrap_or_default());
-        ordered.into_iter().zip(names).map(|(found, name)| found.described(name)).collect()
+        let title = title.unwrap_or_default();
+        let names = names(&ordered, title);
+        let named = ordered.into_iter().zip(names);
+        named.map(|(found, name)| found.described(name, title)).collect()
     }
 
     /// Operations that ask for nothing, on the connection of their server that is used most.
@@ -154,26 +156,20 @@ fn names(ordered: &[Found], title: &str) -> Vec<String> {
 }
 
 impl Found {
-    fn described(self, name: String) -> DescribedConnection {
+    fn described(self, name: String, title: &str) -> DescribedConnection {
         let mut notes = self.notes;
         let mut credentials = Vec::new();
         for demand in self.demands {
-            credentials.extend(credential(&name, demand, &mut notes));
+            credentials.extend(credential(title, demand, &mut notes));
         }
         DescribedConnection { name, base_url: self.base_url, credentials, notes }
     }
 }
 
-/// The template of a credential. Its secret is a variable of the environment, named after the
-/// connection and the scheme.
-fn credential(connection: &str, demand: Demand, notes: &mut Vec<String>) -> Option<Credential> {
-    // A connection that is told from others by its scheme has it in its name.
-    let is_named = connection.ends_with(&demand.name);
-    let variable = variable(if is_named {
-        connection.to_owned()
-    } else {
-        format!("{connection} {}", demand.name)
-    });
+/// The template of a credential. Its secret is a variable of the environment, named after the API
+/// and the scheme: connections with one scheme have one secret.
+fn credential(title: &str, demand: Demand, notes: &mut Vec<String>) -> Option<Credential> {
+    let variable = variable(&format!("{title} {}", demand.name));
     let shown = clean::quoted(&demand.name);
     let secret = || SecretSource::Elsewhere(SecretReference::Environment(variable.clone()));
     let mut need = |what: &str| notes.push(format!("{shown} needs {what}"));
@@ -220,7 +216,7 @@ fn credential(connection: &str, demand: Demand, notes: &mut Vec<String>) -> Opti
 }
 
 /// A name in capitals, as the environment has them.
-fn variable(text: String) -> String {
+fn variable(text: &str) -> String {
     let parts: Vec<String> = text
         .split(|character: char| !character.is_ascii_alphanumeric())
         .filter(|part| !part.is_empty())

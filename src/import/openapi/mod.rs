@@ -6,7 +6,7 @@
 //! ```text
 //! text       bytes to a tree, bounded
 //! library    documents, `$id`s, anchors, references, cycles
-//! schema     one schema, alone, as JSON Schema 2020-12 (words, demands, merge, unions)
+//! schema     one schema, alone, as JSON Schema 2020-12 (references, words, demands, merge, unions)
 //! rules      a schema as a field rule          verify   rules that the mapping takes
 //! parameters, body, response                   what an operation consists of
 //! servers, security, connections               where it goes and with what
@@ -33,6 +33,7 @@ mod merge;
 mod notes;
 mod operation;
 mod parameters;
+mod references;
 mod response;
 mod rules;
 mod schema;
@@ -52,6 +53,7 @@ use self::connections::Connections;
 use self::demands::Patterns;
 use self::library::{Index, Library, Spot};
 use self::notes::Notes;
+use self::schema::TooMuch;
 use super::{Description, Documents, ImportError, Location, Operation, Options, Step, Verdict};
 use crate::catalog::ToolsetKind;
 use crate::mapping::XmlTypes;
@@ -60,8 +62,8 @@ use crate::mapping::XmlTypes;
 pub const OPERATIONS_MAX: usize = 50_000;
 /// How many values the schemas of all operations together may keep, and how many may be looked at
 /// on the way.
-const VALUES_MAX: usize = 12_000_000;
-const WORK_MAX: usize = 200_000_000;
+const VALUES_MAX: usize = 4_000_000;
+const WORK_MAX: usize = 60_000_000;
 
 /// Members of a path item that are operations.
 const METHODS: [&str; 9] =
@@ -114,6 +116,7 @@ struct Reader<'a> {
     root: Spot<'a>,
     options: &'a Options,
     patterns: Patterns,
+    too_much: TooMuch,
     /// How many values schemas may still keep.
     values_left: Cell<usize>,
     /// How many values may still be looked at.
@@ -144,6 +147,7 @@ pub fn read(
         root: spot,
         options,
         patterns: Patterns::default(),
+        too_much: TooMuch::default(),
         values_left: Cell::new(VALUES_MAX),
         work_left: Cell::new(WORK_MAX),
     };

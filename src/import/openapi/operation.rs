@@ -90,7 +90,9 @@ impl<'a> Reader<'a> {
         (tool.title, tool.description) = told(operation, items, &tool, &rule);
         let mut servers = vec![operation];
         servers.extend(items);
-        tool.connection = connections.of(self.server(&servers), &security);
+        let mut server = self.server(&servers);
+        server.notes.extend(security.choice.clone());
+        tool.connection = connections.of(server, &security);
         security.notes.iter().for_each(|note| notes.add(note));
         if security.is_open && self.has_schemes() {
             notes.add("it asks for no credentials");
@@ -124,6 +126,10 @@ impl<'a> Reader<'a> {
                 return Err(format!("it demands a body, which {method} requests do not have"));
             }
             notes.add("requests of this method have no body; the described one is left out");
+            return Ok(String::new());
+        }
+        if body.rules.is_empty() {
+            notes.add("its body has no members that can be given; none is sent");
             return Ok(String::new());
         }
         tool.body_format = body.format;

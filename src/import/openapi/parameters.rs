@@ -290,9 +290,9 @@ fn is_single(schema: &Value) -> bool {
 pub(super) fn is_json(media: &str) -> bool {
     let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "text/json"
-        || essence.strip_prefix("application/").is_some_and(|subtype| {
-            subtype == "json" || subtype.ends_with("+json") || subtype == "x-json"
-        })
+        || essence
+            .strip_prefix("application/")
+            .is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
 }
 
 /// A path with its placeholders under the names that parameters have: `{id:[0-9]+}` and `{+id}` are

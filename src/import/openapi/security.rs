@@ -52,6 +52,8 @@ pub(super) struct Security {
     pub(super) demands: Vec<Demand>,
     /// The operation needs none.
     pub(super) is_open: bool,
+    /// What else would do; a matter of the connection.
+    pub(super) choice: Option<String>,
     pub(super) notes: Vec<String>,
 }
 
@@ -91,9 +93,8 @@ impl<'a> Reader<'a> {
         if !others.is_empty() {
             let taken = shown(demands);
             let others = others.join(" or ");
-            security
-                .notes
-                .push(format!("of its credentials {taken} is taken; {others} would do too"));
+            security.choice =
+                Some(format!("of credentials {taken} is taken; {others} would do too"));
         }
         if is_optional {
             security.notes.push("it can be called without credentials too".to_owned());
