@@ -19,6 +19,9 @@ use super::words;
 use super::{Reader, Version, members, texts};
 use crate::mapping::{BodyFormat, FieldRule, FieldType, Location, ParameterStyle};
 
+/// Most content types of one body that are looked at.
+const CANDIDATES_MAX: usize = 30;
+
 /// The body that is sent.
 #[derive(Debug, Default)]
 pub(super) struct Body {
@@ -118,7 +121,7 @@ impl<'a> Reader<'a> {
     fn candidates(&self, body: Spot<'a>) -> Vec<Candidate<'a>> {
         let content = self.index.member(body, "content");
         let mut candidates = Vec::new();
-        for (media, value) in members(body.get("content")) {
+        for (media, value) in members(body.get("content")).take(CANDIDATES_MAX) {
             let Some(content) = content else { continue };
             let Ok(spot) = self.index.follow(self.index.below(content, value)) else { continue };
             let schema = self.index.member(spot, "schema");
@@ -135,7 +138,7 @@ impl<'a> Reader<'a> {
         declared: &'a Declared<'a>,
     ) -> Option<(Vec<Candidate<'a>>, Option<bool>, Option<&'a str>)> {
         let consumes = operation.get("consumes").or_else(|| self.root.get("consumes"));
-        let mut medias: Vec<&'a str> = texts(consumes).collect();
+        let mut medias: Vec<&'a str> = texts(consumes).take(CANDIDATES_MAX).collect();
         if let Some(body) = declared.body {
             if medias.is_empty() {
                 medias.push("application/json");

@@ -60,6 +60,8 @@ use crate::mapping::XmlTypes;
 
 /// Most operations of one description.
 pub const OPERATIONS_MAX: usize = 50_000;
+/// Most fields of all operations together.
+const FIELDS_MAX: usize = 1_000_000;
 /// How many values the schemas of all operations together may keep, and how many may be looked at
 /// on the way.
 const VALUES_MAX: usize = 4_000_000;
@@ -162,12 +164,21 @@ impl<'a> Reader<'a> {
         let mut notes = Notes::default();
         let mut connections = Connections::default();
         let mut operations = Vec::new();
+        let mut fields = 0;
         for (path, item) in paths {
             if path.starts_with("x-") {
                 continue;
             }
             let item = self.index.below(self.root, item);
+            let known = operations.len();
             self.path_item(path, item, &mut connections, &mut operations);
+            let tools = operations.iter().skip(known).filter_map(|one| one.verdict.tool());
+            fields +=
+                tools.map(|tool| tool.fields.len() + tool.response_fields.len()).sum::<usize>();
+            if fields > FIELDS_MAX {
+                let limit = format!("its operations have more than {FIELDS_MAX} fields");
+                return Err(ImportError::limit(location, limit));
+            }
             if operations.len() > OPERATIONS_MAX {
                 let limit = format!("it describes more than {OPERATIONS_MAX} operations");
                 return Err(ImportError::limit(location, limit));

@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         let mut holders: Vec<Spot<'a>> = items.iter().rev().copied().collect();
         holders.dedup_by_key(|spot| spot.address());
         holders.push(operation);
-        let declared = self.declared(&holders, notes);
+        let declared = self.declared(&holders, notes)?;
         let (path, placeholders) = parameters::template(&path, &declared.path_names());
         let placeholders: Vec<&str> = placeholders.iter().map(String::as_str).collect();
         let mut allowance = Allowance::new(Direction::Input);
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         servers.extend(items);
         let mut server = self.server(&servers);
         server.notes.extend(security.choice.clone());
-        tool.connection = connections.of(server, &security);
+        tool.connection = connections.of(server, &security)?;
         security.notes.iter().for_each(|note| notes.add(note));
         if security.is_open && self.has_schemes() {
             notes.add("it asks for no credentials");

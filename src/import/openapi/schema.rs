@@ -322,6 +322,7 @@ impl<'a> Converter<'_, 'a> {
     ) -> Result<Map<String, Value>, Overflow> {
         let mut properties = Map::new();
         for (name, member) in members {
+            self.count(1, 0)?;
             let member = self.below(spot, member);
             if self.is_of_other_direction(member) {
                 left_out.push(name);
@@ -333,7 +334,7 @@ impl<'a> Converter<'_, 'a> {
                 self.lose(format!("the member {name} cannot be shown by that name in its place"));
                 continue;
             }
-            self.count(1, name.len())?;
+            self.count(0, name.len())?;
             let schema = self.schema(member, depth + 1, is_fixed)?;
             properties.insert(name.clone(), schema);
         }
@@ -352,7 +353,7 @@ impl<'a> Converter<'_, 'a> {
         }
         let Ok(target) = self.reader.index.follow(member) else { return false };
         let parts = target.get("allOf").and_then(Value::as_array);
-        let mut parts = parts.into_iter().flatten().take(8);
+        let mut parts = parts.into_iter().flatten().take(4);
         says(target)
             || parts.any(|part| {
                 let part = self.reader.index.follow(self.below(target, part));
@@ -422,13 +423,34 @@ impl<'a> Converter<'_, 'a> {
 
     /// A value that presets or shows.
     pub(super) fn literal(&mut self, value: &Value) -> Result<Option<Value>, Overflow> {
-        let text = value.to_string();
-        if text.len() > LITERAL_BYTES_MAX {
+        if !is_small(value) {
             return Ok(None);
         }
-        self.count(1, text.len())?;
+        self.count(1, value.to_string().len())?;
         Ok(Some(value.clone()))
     }
+}
+
+/// Whether a value presets or shows no more than a text of a few lines.
+pub(super) fn is_small(value: &Value) -> bool {
+    let mut left = LITERAL_BYTES_MAX;
+    let mut waiting = vec![value];
+    while let Some(value) = waiting.pop() {
+        let size = match value {
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => items.len(),
+            Value::Object(members) => members.keys().take(left).map(|name| name.len() + 3).sum(),
+            _ => 8,
+        };
+        let Some(less) = left.checked_sub(size) else { return false };
+        left = less;
+        match value {
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(members) => waiting.extend(members.values()),
+            _ => {}
+        }
+    }
+    true
 }
 
 /// Whether a schema has others in it.

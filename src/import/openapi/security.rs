@@ -8,6 +8,9 @@ use super::library::Spot;
 use super::{Reader, Version, items, members, texts};
 use crate::catalog::ApiKeyPlace;
 
+/// Most alternatives of one operation, and most schemes of each.
+const ALTERNATIVES_MAX: usize = 20;
+
 /// A scheme as far as a connection can use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Scheme {
@@ -63,6 +66,7 @@ impl<'a> Reader<'a> {
         let listed = operation.get("security").or_else(|| self.root.get("security"));
         let mut security = Security::default();
         let alternatives: Vec<Vec<Demand>> = items(listed)
+            .take(ALTERNATIVES_MAX)
             .filter_map(Value::as_object)
             .map(|alternative| self.demands(alternative))
             .collect();
@@ -109,7 +113,7 @@ impl<'a> Reader<'a> {
             scheme: self.scheme(name),
             scopes: texts(Some(scopes)).map(ToOwned::to_owned).collect(),
         };
-        alternative.iter().map(demand).collect()
+        alternative.iter().take(ALTERNATIVES_MAX).map(demand).collect()
     }
 
     fn scheme(&self, name: &str) -> Scheme {
