@@ -2,6 +2,8 @@
 //! them. A document is `name.yaml` or `name.json`, or a folder of documents whose root is `main.*`;
 //! `name.expected` is what is compared. `UPDATE_EXPECTED=1` writes what is found.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its corpus has failed")]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,9 @@ use serde_json::Value;
 use ringway::import::{
     Description, Documents, Location, OperationTool, Options, Step, Verdict, openapi,
 };
-use ringway::mapping::BodyFormat;
+use ringway::mapping::{
+    BodyFormat, RequestBody, RequestPlan, ResponsePlan, Unmapped, output_schema,
+};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/openapi");
 
@@ -27,7 +31,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads a case as a bundle, or as what a URL gave where the document says `x-read-from`.
-pub fn read_case(path: &Path, options: &Options) -> Result<Description, String> {
+fn read_case(path: &Path, options: &Options) -> Result<Description, String> {
     let base = if path.is_dir() { path } else { path.parent().unwrap() };
     let mut documents = Documents::new();
     let mut root = None;
@@ -48,7 +52,7 @@ pub fn read_case(path: &Path, options: &Options) -> Result<Description, String> 
     run(documents, &root.unwrap(), options)
 }
 
-pub fn run(
+fn run(
     mut documents: Documents,
     root: &Location,
     options: &Options,
@@ -66,15 +70,15 @@ pub fn run(
     Err("it never ends".to_owned())
 }
 
-pub fn read_tree(tree: &Value) -> Result<Description, String> {
+fn read_text(text: &str) -> Result<Description, String> {
     let mut documents = Documents::new();
     let root = Location::parse("https://docs.example.com/api/openapi.json").unwrap();
-    documents.add(&root, tree.to_string().into_bytes()).unwrap();
+    documents.add(&root, text.as_bytes().to_vec()).unwrap();
     run(documents, &root, &Options::default())
 }
 
 /// All of a description as text.
-pub fn shown(description: &Description) -> String {
+fn shown(description: &Description) -> String {
     let mut out = String::new();
     let title = description.title.as_deref().unwrap_or("(no title)");
     let _ = writeln!(out, "{title}");
@@ -104,7 +108,7 @@ pub fn shown(description: &Description) -> String {
     out
 }
 
-pub fn shown_tool(out: &mut String, tool: &OperationTool, notes: &[String]) {
+fn shown_tool(out: &mut String, tool: &OperationTool, notes: &[String]) {
     let _ = writeln!(
         out,
         "\n  {} {} (connection {})",
@@ -133,7 +137,7 @@ pub fn shown_tool(out: &mut String, tool: &OperationTool, notes: &[String]) {
     }
 }
 
-pub fn cases() -> Vec<PathBuf> {
+fn cases() -> Vec<PathBuf> {
     let entries = fs::read_dir(CORPUS).unwrap().map(|entry| entry.unwrap().path());
     let is_case = |path: &PathBuf| path.extension().is_none_or(|extension| extension != "expected");
     let mut cases: Vec<PathBuf> = entries.filter(is_case).collect();
@@ -157,4 +161,159 @@ fn every_case_comes_out_as_expected() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+/// A tree as text, the members of its objects from last to first.
+fn written_backwards(tree: &Value, out: &mut String) {
+    match tree {
+        Value::Object(members) => {
+            out.push('{');
+            for (index, (name, member)) in members.iter().rev().enumerate() {
+                out.push_str(if index > 0 { "," } else { "" });
+                let _ = write!(out, "{}:", Value::from(name.as_str()));
+                written_backwards(member, out);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index > 0 { "," } else { "" });
+                written_backwards(item, out);
+            }
+            out.push(']');
+        }
+        single => out.push_str(&single.to_string()),
+    }
+}
+
+#[test]
+fn the_order_of_a_document_changes_nothing() {
+    let mut compared = 0;
+    for case in cases().iter().filter(|case| case.is_file()) {
+        let text = fs::read_to_string(case).unwrap();
+        let Ok(tree) = serde_saphyr::from_str::<Value>(&text) else { continue };
+        let mut backwards = String::new();
+        written_backwards(&tree, &mut backwards);
+        match (read_text(&tree.to_string()), read_text(&backwards)) {
+            (Ok(one), Ok(other)) => assert_eq!(shown(&one), shown(&other), "{}", case.display()),
+            (one, other) => assert_eq!(one.is_err(), other.is_err(), "{}", case.display()),
+        }
+        compared += 1;
+    }
+    assert!(compared > 20, "{compared}");
+}
+
+#[test]
+fn every_tool_compiles() {
+    let mut tools = 0;
+    for case in cases() {
+        let Ok(description) = read_case(&case, &Options::default()) else { continue };
+        for tool in description.operations.iter().filter_map(|one| one.verdict.tool()) {
+            let body = RequestBody {
+                format: tool.body_format,
+                content_type: tool.body_content_type.as_deref(),
+            };
+            RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields, body).unwrap();
+            let unmapped = if tool.pass_unmapped { Unmapped::Keep } else { Unmapped::Drop };
+            ResponsePlan::compile(&tool.response_fields, unmapped).unwrap();
+            output_schema(&tool.response_fields).unwrap();
+            assert!(tool.connection < description.connections.len());
+            assert!(!tool.description.is_empty());
+            tools += 1;
+        }
+    }
+    assert!(tools > 100, "{tools}");
+}
+
+#[test]
+fn a_server_is_picked_by_place_url_or_description() {
+    let case = Path::new(CORPUS).join("servers-two.yaml");
+    let url = |options: Options| {
+        read_case(&case, &options).unwrap().connections[0].base_url.clone().unwrap()
+    };
+    let (first, second) = ("https://api.example.com/v1", "https://sandbox.example.com/v1");
+    for (wished, expected) in [
+        ("0", first),
+        ("1", second),
+        ("7", first),
+        ("sandbox", second),
+        ("https://sandbox.example.com/v1/", second),
+        ("nobody", first),
+    ] {
+        let options = Options { server: Some(wished.to_owned()), ..Options::default() };
+        assert_eq!(url(options), expected, "{wished}");
+    }
+    let base_url = Some("https://test.example.com/x/".to_owned());
+    assert_eq!(url(Options { base_url, ..Options::default() }), "https://test.example.com/x");
+}
+
+/// Each operation refers to what unrolls to 10^12 values.
+#[test]
+fn references_that_multiply_are_bounded() {
+    let operations: Vec<String> = (0..50)
+        .map(|number| {
+            format!(
+                "\"/{number}\":{{\"post\":{{\"requestBody\":{{\"required\":true,\"content\":\
+                 {{\"application/json\":{{\"schema\":{{\"$ref\":\"#/s/0\"}}}}}}}}}}}}"
+            )
+        })
+        .collect();
+    let levels: Vec<String> = (0..13)
+        .map(|level| {
+            let members: Vec<String> = (0..10)
+                .map(|name| format!("\"m{name}\":{{\"$ref\":\"#/s/{}\"}}", level + 1))
+                .collect();
+            format!("\"{level}\":{{\"properties\":{{{}}}}}", members.join(","))
+        })
+        .collect();
+    let text = format!(
+        "{{\"openapi\":\"3.0.0\",\"paths\":{{{}}},\"s\":{{{},\"13\":{{}}}}}}",
+        operations.join(","),
+        levels.join(",")
+    );
+    let description = read_text(&text).unwrap();
+    assert_eq!(description.operations.len(), 50);
+    let tools = description.operations.iter().filter_map(|one| one.verdict.tool());
+    let sizes = tools.map(|tool| serde_json::to_string(&tool.fields).unwrap().len());
+    assert!(sizes.clone().count() == 50 && sizes.max().unwrap() < 64 * 1024);
+}
+
+/// Whatever is changed in a document, it is read or refused.
+#[test]
+fn broken_documents_are_read_or_refused() {
+    let seed = 0x2545_F491_4F6C_DD1D_u64;
+    let mut state = seed;
+    let mut next = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % bound as u64).unwrap()
+    };
+    let pieces: [&[u8]; 10] = [
+        b"{}",
+        b"[]",
+        b"null",
+        b"$ref: '#'",
+        b"\"",
+        b": ",
+        b"-1",
+        b"true",
+        b"type: object",
+        b"\xff",
+    ];
+    for case in cases().iter().filter(|case| case.is_file()) {
+        let bytes = fs::read(case).unwrap();
+        for _ in 0..6 {
+            let mut changed = bytes.clone();
+            let at = next(changed.len());
+            let end = (at + next(12)).min(changed.len());
+            changed.splice(at..end, pieces[next(pieces.len())].iter().copied());
+            let mut documents = Documents::new();
+            let root = Location::bundle("main.yaml").unwrap();
+            documents.add(&root, changed).unwrap();
+            let outcome = run(documents, &root, &Options::default());
+            assert!(outcome != Err("it never ends".to_owned()), "{} seed {seed}", case.display());
+        }
+    }
 }

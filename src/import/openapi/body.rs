@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::clean::{self, FIELD_TEXT_MAX};
 use super::library::Spot;
-use super::members::{is_structured, json_rules, member_rules, words_of};
+use super::members::{has_parts, is_structured, json_rules, member_rules, words_of};
 use super::notes::Notes;
 use super::parameters::{self, Declared, is_json};
 use super::rules::{self, WHOLE_BODY};
@@ -18,6 +18,9 @@ use super::schema::{Allowance, Direction};
 use super::words;
 use super::{Reader, Version, members, texts};
 use crate::mapping::{BodyFormat, FieldRule, FieldType, Location, ParameterStyle};
+
+/// Most content types of one body that are looked at.
+const CANDIDATES_MAX: usize = 30;
 
 /// The body that is sent.
 #[derive(Debug, Default)]
@@ -118,7 +121,7 @@ impl<'a> Reader<'a> {
     fn candidates(&self, body: Spot<'a>) -> Vec<Candidate<'a>> {
         let content = self.index.member(body, "content");
         let mut candidates = Vec::new();
-        for (media, value) in members(body.get("content")) {
+        for (media, value) in members(body.get("content")).take(CANDIDATES_MAX) {
             let Some(content) = content else { continue };
             let Ok(spot) = self.index.follow(self.index.below(content, value)) else { continue };
             let schema = self.index.member(spot, "schema");
@@ -135,7 +138,7 @@ impl<'a> Reader<'a> {
         declared: &'a Declared<'a>,
     ) -> Option<(Vec<Candidate<'a>>, Option<bool>, Option<&'a str>)> {
         let consumes = operation.get("consumes").or_else(|| self.root.get("consumes"));
-        let mut medias: Vec<&'a str> = texts(consumes).collect();
+        let mut medias: Vec<&'a str> = texts(consumes).take(CANDIDATES_MAX).collect();
         if let Some(body) = declared.body {
             if medias.is_empty() {
                 medias.push("application/json");
@@ -250,6 +253,7 @@ impl<'a> Reader<'a> {
                     return Err("a form is an object with described members".to_owned());
                 };
                 for rule in &mut rules {
+                    without_null(rule);
                     self.encode(rule, encoding, candidate.format, notes)?;
                 }
                 body.rules = rules;
@@ -269,8 +273,11 @@ impl<'a> Reader<'a> {
                     vec![FieldRule { nullable: false, ..as_single(rule, FieldType::String) }];
             }
             BodyFormat::Binary => {
+                // Nothing with members can be sent as octets or a picture, whatever its type says.
+                let is_opaque = is_opaque(&essence(candidate.media));
                 let is_file = words_of(&converted).is_none_or(|words| {
-                    rules::is_file(words) || words.is_empty() || !is_structured(words)
+                    let has_form = if is_opaque { has_parts(words) } else { is_structured(words) };
+                    rules::is_file(words) || !has_form
                 });
                 if !is_file {
                     return Err("it is not known how its schema is written in this type".to_owned());
@@ -299,6 +306,7 @@ impl<'a> Reader<'a> {
             if is_file && format == BodyFormat::Multipart {
                 rule = as_single(rule, FieldType::File);
             }
+            without_null(&mut rule);
             parameters::set_form_style(&mut rule, *spot, notes);
             out.push(rule);
             notes.about("body");
@@ -333,7 +341,8 @@ impl<'a> Reader<'a> {
             });
             *rule = as_single(std::mem::take(rule), field_type);
             rule.array_item_type = item_type;
-            rule.content_type = content_type.filter(is_one).map(ToOwned::to_owned).or(media);
+            // The runtime takes a list: of what the file says, else the first of them.
+            rule.content_type = content_type.map(|media| clean::line(media, 200)).or(media);
             if let Some(listed) = content_type.filter(|media| !is_one(media)) {
                 let listed = clean::line(listed, 200);
                 rules::tell(rule, &format!("Content types: {listed}."));
@@ -379,6 +388,14 @@ fn note_others(candidates: &[Candidate<'_>], taken: usize, notes: &mut Notes) {
 /// The body as one field.
 pub(super) fn whole(schema: Value, is_required: Option<bool>) -> FieldRule {
     rules::rule(WHOLE_BODY.to_owned(), Location::Body, schema, is_required == Some(true))
+}
+
+/// Only JSON has a null: elsewhere it would be a text.
+fn without_null(rule: &mut FieldRule) {
+    rule.nullable = false;
+    if let Some(Value::Object(words)) = &mut rule.schema {
+        words::remove_null(words);
+    }
 }
 
 /// A rule whose type says all.
@@ -429,6 +446,16 @@ fn essence(media: &str) -> String {
 
 fn is_xml(essence: &str) -> bool {
     matches!(essence, "application/xml" | "text/xml") || essence.ends_with("+xml")
+}
+
+/// Types whose bytes have no members.
+fn is_opaque(essence: &str) -> bool {
+    let group = essence.split('/').next().unwrap_or_default();
+    matches!(group, "image" | "audio" | "video" | "font")
+        || matches!(
+            essence,
+            "application/octet-stream" | "application/pdf" | "application/zip" | "application/gzip"
+        )
 }
 
 fn is_text(essence: &str) -> bool {

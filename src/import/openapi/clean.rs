@@ -29,14 +29,14 @@ fn is_hidden(character: char) -> bool {
 
 /// A text of several lines.
 pub(super) fn lines(text: &str, characters_max: usize) -> String {
-    let text = text.replace("\r\n", "\n").replace('\t', " ");
+    let text = beginning(text, characters_max).replace("\r\n", "\n").replace('\t', " ");
     let kept: String = text.chars().filter(|character| !is_hidden(*character)).collect();
     bounded(kept.trim(), characters_max)
 }
 
 /// A text of one line.
 pub(super) fn line(text: &str, characters_max: usize) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let words: Vec<&str> = beginning(text, characters_max).split_whitespace().collect();
     let kept: String = words.join(" ").chars().filter(|character| !is_hidden(*character)).collect();
     bounded(kept.trim(), characters_max)
 }
@@ -44,6 +44,12 @@ pub(super) fn line(text: &str, characters_max: usize) -> String {
 /// A piece of the description inside a message.
 pub(super) fn quoted(text: &str) -> String {
     format!("`{}`", line(text, QUOTED_MAX))
+}
+
+/// As much as is needed of a text that may be megabytes long.
+fn beginning(text: &str, characters_max: usize) -> &str {
+    let end = text.char_indices().nth(characters_max.saturating_mul(4));
+    end.and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
 fn bounded(text: &str, characters_max: usize) -> String {

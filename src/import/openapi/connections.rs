@@ -14,6 +14,12 @@ use crate::catalog::{
 };
 use crate::import::{DescribedConnection, Operation, Verdict};
 
+/// Most connections of one description.
+const CONNECTIONS_MAX: usize = 100;
+/// Most notes of one connection.
+const NOTES_MAX: usize = 24;
+/// Most scopes that one token is asked for with.
+const SCOPES_MAX: usize = 200;
 /// What stands where the operator has to write a name of his own.
 const USERNAME: &str = "username";
 const CLIENT_ID: &str = "client-id";
@@ -31,14 +37,21 @@ struct Found {
 
 impl Connections {
     /// The connection to a server with what an operation asks for there.
-    pub(super) fn of(&mut self, server: Server, security: &Security) -> usize {
-        let names = |demands: &[Demand]| -> Vec<String> {
-            demands.iter().map(|demand| demand.name.clone()).collect()
+    ///
+    /// # Errors
+    /// When there would be too many.
+    pub(super) fn of(&mut self, server: Server, security: &Security) -> Result<usize, String> {
+        let wanted = || security.demands.iter().map(|demand| &demand.name);
+        let is_same = |found: &Found| {
+            let own = found.demands.iter().map(|demand| &demand.name);
+            found.base_url == server.base_url && own.eq(wanted())
         };
-        let wanted = names(&security.demands);
-        let is_same =
-            |found: &Found| found.base_url == server.base_url && names(&found.demands) == wanted;
-        let position = self.0.iter().position(is_same).unwrap_or_else(|| {
+        let position = self.0.iter().position(is_same);
+        if position.is_none() && self.0.len() == CONNECTIONS_MAX {
+            let reason = "servers and sets of credentials are described";
+            return Err(format!("more than {CONNECTIONS_MAX} {reason}"));
+        }
+        let position = position.unwrap_or_else(|| {
             let demands = security.demands.clone();
             self.0.push(Found { base_url: server.base_url, demands, notes: Vec::new() });
             self.0.len() - 1
@@ -46,18 +59,18 @@ impl Connections {
         if let Some(found) = self.0.get_mut(position) {
             for (known, demand) in found.demands.iter_mut().zip(&security.demands) {
                 for scope in &demand.scopes {
-                    if !known.scopes.contains(scope) {
+                    if known.scopes.len() < SCOPES_MAX && !known.scopes.contains(scope) {
                         known.scopes.push(scope.clone());
                     }
                 }
             }
             for note in server.notes {
-                if !found.notes.contains(&note) {
+                if found.notes.len() < NOTES_MAX && !found.notes.contains(&note) {
                     found.notes.push(note);
                 }
             }
         }
-        position
+        Ok(position)
     }
 
     /// Names the connections and puts those first that most operations use. What asks for no
@@ -86,8 +99,10 @@ impl Connections {
         let mut found: Vec<Option<Found>> = self.0.into_iter().map(Some).collect();
         let ordered = order.iter().filter_map(|index| found.get_mut(*index)?.take());
         let ordered: Vec<Found> = ordered.collect();
-        let names = names(&ordered, title.unwrap_or_default());
-        ordered.into_iter().zip(names).map(|(found, name)| found.described(name)).collect()
+        let title = title.unwrap_or_default();
+        let names = names(&ordered, title);
+        let named = ordered.into_iter().zip(names);
+        named.map(|(found, name)| found.described(name, title)).collect()
     }
 
     /// Operations that ask for nothing, on the connection of their server that is used most.
@@ -154,26 +169,20 @@ fn names(ordered: &[Found], title: &str) -> Vec<String> {
 }
 
 impl Found {
-    fn described(self, name: String) -> DescribedConnection {
+    fn described(self, name: String, title: &str) -> DescribedConnection {
         let mut notes = self.notes;
         let mut credentials = Vec::new();
         for demand in self.demands {
-            credentials.extend(credential(&name, demand, &mut notes));
+            credentials.extend(credential(title, demand, &mut notes));
         }
         DescribedConnection { name, base_url: self.base_url, credentials, notes }
     }
 }
 
-/// The template of a credential. Its secret is a variable of the environment, named after the
-/// connection and the scheme.
-fn credential(connection: &str, demand: Demand, notes: &mut Vec<String>) -> Option<Credential> {
-    // A connection that is told from others by its scheme has it in its name.
-    let is_named = connection.ends_with(&demand.name);
-    let variable = variable(if is_named {
-        connection.to_owned()
-    } else {
-        format!("{connection} {}", demand.name)
-    });
+/// The template of a credential. Its secret is a variable of the environment, named after the API
+/// and the scheme: connections with one scheme have one secret.
+fn credential(title: &str, demand: Demand, notes: &mut Vec<String>) -> Option<Credential> {
+    let variable = variable(&format!("{title} {}", demand.name));
     let shown = clean::quoted(&demand.name);
     let secret = || SecretSource::Elsewhere(SecretReference::Environment(variable.clone()));
     let mut need = |what: &str| notes.push(format!("{shown} needs {what}"));
@@ -220,7 +229,7 @@ fn credential(connection: &str, demand: Demand, notes: &mut Vec<String>) -> Opti
 }
 
 /// A name in capitals, as the environment has them.
-fn variable(text: String) -> String {
+fn variable(text: &str) -> String {
     let parts: Vec<String> = text
         .split(|character: char| !character.is_ascii_alphanumeric())
         .filter(|part| !part.is_empty())

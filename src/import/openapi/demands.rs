@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::clean;
 use super::library::Spot;
-use super::schema::{Converter, Overflow};
+use super::schema::{Converter, Overflow, is_small};
 use super::words;
 use crate::mapping::{self, FieldRule, Location};
 
@@ -87,7 +87,7 @@ impl<'a> Converter<'_, 'a> {
         out: &mut Map<String, Value>,
     ) -> Result<(), Overflow> {
         let (types, _) = words::types(out);
-        if let Some(constant) = words.get("const") {
+        if let Some(constant) = words.get("const").filter(|constant| is_small(constant)) {
             match words::of_types(constant, &types) {
                 Some(constant) => {
                     if let Some(constant) = self.literal(&constant)? {
@@ -98,8 +98,10 @@ impl<'a> Converter<'_, 'a> {
             }
         }
         let Some(Value::Array(listed)) = words.get("enum") else { return Ok(()) };
-        if listed.len() > ENUM_VALUES_MAX {
-            self.lose(format!("its `enum` has more than {ENUM_VALUES_MAX} values and is left out"));
+        if listed.len() > ENUM_VALUES_MAX || !listed.iter().all(is_small) {
+            self.lose(format!(
+                "its `enum` has long values or more than {ENUM_VALUES_MAX}; it is left out"
+            ));
             return Ok(());
         }
         let mut allowed: Vec<Value> = Vec::new();
@@ -137,6 +139,10 @@ impl<'a> Converter<'_, 'a> {
     }
 
     fn preset(&mut self, value: &Value, out: &mut Map<String, Value>) -> Result<(), Overflow> {
+        if !is_small(value) {
+            self.note("its default is too long to be told");
+            return Ok(());
+        }
         let value = words::of_types(value, &words::types(out).0);
         let allowed = out.get("enum").and_then(Value::as_array);
         let value = value.filter(|value| allowed.is_none_or(|allowed| allowed.contains(value)));
@@ -257,7 +263,8 @@ impl<'a> Converter<'_, 'a> {
                 self.named(below, word, out, depth)?;
             }
             "dependentRequired" => {
-                if value.as_object().is_some_and(|map| map.values().all(is_names)) {
+                let is_good = value.as_object().is_some_and(|map| map.values().all(is_names));
+                if is_good && is_small(value) {
                     self.count(1, value.to_string().len())?;
                     out.insert(word.to_owned(), value.clone());
                 }

@@ -16,9 +16,11 @@ use super::text::{self, Room};
 use crate::import::{Documents, ImportError, Location, Step};
 
 /// How many references in a row are followed.
-const HOPS_MAX: usize = 32;
+const HOPS_MAX: usize = 24;
 /// How many steps of pointers one reference is worth, those of references on its way included.
-const STEPS_MAX: usize = 10_000;
+const STEPS_MAX: usize = 256;
+/// How many steps all references of an import are worth.
+const ALL_STEPS_MAX: usize = 300_000_000;
 
 /// Members whose own members have names of the description's choice.
 const NAMED: &[&str] = &[
@@ -243,6 +245,7 @@ pub(super) struct Index<'a> {
     /// Roots of resources inside of documents, by their address.
     roots: HashMap<usize, usize>,
     anchors: HashMap<(usize, &'a str), &'a Value>,
+    steps_left: Cell<usize>,
 }
 
 #[derive(Debug)]
@@ -259,6 +262,7 @@ impl<'a> Index<'a> {
             by_url: HashMap::new(),
             roots: HashMap::new(),
             anchors: HashMap::new(),
+            steps_left: Cell::new(ALL_STEPS_MAX),
         };
         for source in &library.sources {
             let number = index.resources.len();
@@ -374,7 +378,13 @@ impl<'a> Index<'a> {
     /// # Errors
     /// When it points to nothing.
     pub(super) fn resolve(&self, from: Spot<'a>, reference: &str) -> Result<Spot<'a>, String> {
-        self.resolve_within(from, reference, HOPS_MAX, &Cell::new(STEPS_MAX))
+        let steps = Cell::new(STEPS_MAX.min(self.steps_left.get()));
+        let before = steps.get();
+        let target = self.resolve_within(from, reference, HOPS_MAX, &steps);
+        // One for the reference itself.
+        let used = before - steps.get() + 1;
+        self.steps_left.set(self.steps_left.get().saturating_sub(used));
+        target
     }
 
     fn resolve_within(

@@ -69,7 +69,7 @@ pub(super) fn member_rules(
             names.iter().filter_map(Value::as_str).map(clean::quoted).collect();
         let names = names.join(", ");
         let blank = if rule.is_empty() { "" } else { " " };
-        rule.push_str(&format!("{blank}The body may be left out; else it needs {names}."));
+        *rule = format!("{rule}{blank}The body may be left out; else it needs {names}.");
         words.remove("required");
     }
     Some(rules::of_members(words))
@@ -79,10 +79,12 @@ pub(super) fn words_of(schema: &Value) -> Option<&Map<String, Value>> {
     schema.as_object()
 }
 
+/// Whether a schema says what members or items there are.
+pub(super) fn has_parts(words: &Map<String, Value>) -> bool {
+    ["oneOf", "anyOf", "allOf", "properties", "items"].iter().any(|word| words.contains_key(*word))
+}
+
 pub(super) fn is_structured(words: &Map<String, Value>) -> bool {
     let (types, _) = words::types(words);
-    types.iter().any(|word| matches!(*word, "object" | "array"))
-        || ["oneOf", "anyOf", "allOf", "properties", "items"]
-            .iter()
-            .any(|word| words.contains_key(*word))
+    types.iter().any(|word| matches!(*word, "object" | "array")) || has_parts(words)
 }

@@ -6,7 +6,7 @@
 //! ```text
 //! text       bytes to a tree, bounded
 //! library    documents, `$id`s, anchors, references, cycles
-//! schema     one schema, alone, as JSON Schema 2020-12 (words, demands, merge, unions)
+//! schema     one schema, alone, as JSON Schema 2020-12 (references, words, demands, merge, unions)
 //! rules      a schema as a field rule          verify   rules that the mapping takes
 //! parameters, body, response                   what an operation consists of
 //! servers, security, connections               where it goes and with what
@@ -33,6 +33,7 @@ mod merge;
 mod notes;
 mod operation;
 mod parameters;
+mod references;
 mod response;
 mod rules;
 mod schema;
@@ -52,16 +53,19 @@ use self::connections::Connections;
 use self::demands::Patterns;
 use self::library::{Index, Library, Spot};
 use self::notes::Notes;
+use self::schema::TooMuch;
 use super::{Description, Documents, ImportError, Location, Operation, Options, Step, Verdict};
 use crate::catalog::ToolsetKind;
 use crate::mapping::XmlTypes;
 
 /// Most operations of one description.
 pub const OPERATIONS_MAX: usize = 50_000;
+/// Most fields of all operations together.
+const FIELDS_MAX: usize = 1_000_000;
 /// How many values the schemas of all operations together may keep, and how many may be looked at
 /// on the way.
-const VALUES_MAX: usize = 12_000_000;
-const WORK_MAX: usize = 200_000_000;
+const VALUES_MAX: usize = 4_000_000;
+const WORK_MAX: usize = 60_000_000;
 
 /// Members of a path item that are operations.
 const METHODS: [&str; 9] =
@@ -114,6 +118,7 @@ struct Reader<'a> {
     root: Spot<'a>,
     options: &'a Options,
     patterns: Patterns,
+    too_much: TooMuch,
     /// How many values schemas may still keep.
     values_left: Cell<usize>,
     /// How many values may still be looked at.
@@ -144,6 +149,7 @@ pub fn read(
         root: spot,
         options,
         patterns: Patterns::default(),
+        too_much: TooMuch::default(),
         values_left: Cell::new(VALUES_MAX),
         work_left: Cell::new(WORK_MAX),
     };
@@ -158,12 +164,21 @@ impl<'a> Reader<'a> {
         let mut notes = Notes::default();
         let mut connections = Connections::default();
         let mut operations = Vec::new();
+        let mut fields = 0;
         for (path, item) in paths {
             if path.starts_with("x-") {
                 continue;
             }
             let item = self.index.below(self.root, item);
+            let known = operations.len();
             self.path_item(path, item, &mut connections, &mut operations);
+            let tools = operations.iter().skip(known).filter_map(|one| one.verdict.tool());
+            fields +=
+                tools.map(|tool| tool.fields.len() + tool.response_fields.len()).sum::<usize>();
+            if fields > FIELDS_MAX {
+                let limit = format!("its operations have more than {FIELDS_MAX} fields");
+                return Err(ImportError::limit(location, limit));
+            }
             if operations.len() > OPERATIONS_MAX {
                 let limit = format!("it describes more than {OPERATIONS_MAX} operations");
                 return Err(ImportError::limit(location, limit));

@@ -1,7 +1,7 @@
 //! What is other about a tool than its description says.
 
 /// Most notes of one operation, and of the document.
-const NOTES_MAX: usize = 40;
+const NOTES_MAX: usize = 24;
 
 /// Notes without repetition, each with what it is about.
 #[derive(Debug, Default)]

@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         let mut holders: Vec<Spot<'a>> = items.iter().rev().copied().collect();
         holders.dedup_by_key(|spot| spot.address());
         holders.push(operation);
-        let declared = self.declared(&holders, notes);
+        let declared = self.declared(&holders, notes)?;
         let (path, placeholders) = parameters::template(&path, &declared.path_names());
         let placeholders: Vec<&str> = placeholders.iter().map(String::as_str).collect();
         let mut allowance = Allowance::new(Direction::Input);
@@ -90,7 +90,9 @@ impl<'a> Reader<'a> {
         (tool.title, tool.description) = told(operation, items, &tool, &rule);
         let mut servers = vec![operation];
         servers.extend(items);
-        tool.connection = connections.of(self.server(&servers), &security);
+        let mut server = self.server(&servers);
+        server.notes.extend(security.choice.clone());
+        tool.connection = connections.of(server, &security)?;
         security.notes.iter().for_each(|note| notes.add(note));
         if security.is_open && self.has_schemes() {
             notes.add("it asks for no credentials");
@@ -124,6 +126,10 @@ impl<'a> Reader<'a> {
                 return Err(format!("it demands a body, which {method} requests do not have"));
             }
             notes.add("requests of this method have no body; the described one is left out");
+            return Ok(String::new());
+        }
+        if body.rules.is_empty() {
+            notes.add("its body has no members that can be given; none is sent");
             return Ok(String::new());
         }
         tool.body_format = body.format;

@@ -10,7 +10,7 @@ use super::rules;
 use super::schema::{Allowance, Direction};
 use super::words;
 use super::{Reader, Version, items};
-use crate::mapping::{FieldRule, FieldType, Location, ParameterStyle};
+use crate::mapping::{FieldRule, FieldType, Location, ParameterStyle, RULES_MAX};
 
 /// Headers that are not described as parameters: they say something about the body or the caller
 /// (OpenAPI 3.1, section 4.8.12.1).
@@ -75,9 +75,19 @@ impl<'a> Declared<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads the `parameters` of all holders; later ones go before earlier ones.
-    pub(super) fn declared(&self, holders: &[Spot<'a>], notes: &mut Notes) -> Declared<'a> {
+    ///
+    /// # Errors
+    /// When there are more than a mapping may have.
+    pub(super) fn declared(
+        &self,
+        holders: &[Spot<'a>],
+        notes: &mut Notes,
+    ) -> Result<Declared<'a>, String> {
         let mut declared = Declared::default();
         for holder in holders {
+            if items(holder.get("parameters")).count() > RULES_MAX {
+                return Err(format!("it has more than {RULES_MAX} parameters"));
+            }
             for parameter in items(holder.get("parameters")) {
                 let parameter = self.index.below(*holder, parameter);
                 let outcome = self.index.follow(parameter).and_then(|spot| {
@@ -93,7 +103,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        declared
+        Ok(declared)
     }
 
     /// The rules of all parameters that are no part of the body. `placeholders` are those of the
@@ -290,9 +300,9 @@ fn is_single(schema: &Value) -> bool {
 pub(super) fn is_json(media: &str) -> bool {
     let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "text/json"
-        || essence.strip_prefix("application/").is_some_and(|subtype| {
-            subtype == "json" || subtype.ends_with("+json") || subtype == "x-json"
-        })
+        || essence
+            .strip_prefix("application/")
+            .is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
 }
 
 /// A path with its placeholders under the names that parameters have: `{id:[0-9]+}` and `{+id}` are

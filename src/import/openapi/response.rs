@@ -13,6 +13,9 @@ use super::words;
 use super::{Reader, Version, members, texts};
 use crate::mapping::{FieldRule, RULES_MAX};
 
+/// Most successes of one operation that are looked at.
+const SUCCESSES_MAX: usize = 12;
+
 /// What of an answer is described.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
@@ -40,10 +43,8 @@ impl<'a> Reader<'a> {
         let mut answer: Option<Answer> = None;
         let mut is_guaranteed = true;
         notes.about("answer");
-        for (status, response) in members(operation.get("responses")) {
-            if !status.starts_with('2') {
-                continue;
-            }
+        let successes = members(operation.get("responses")).filter(|(key, _)| key.starts_with('2'));
+        for (_, response) in successes.take(SUCCESSES_MAX) {
             let Some(responses) = responses else { continue };
             let response = self.index.follow(self.index.below(responses, response));
             let response = match response {

@@ -169,7 +169,12 @@ pub(super) fn of_members(mut schema: Map<String, Value>) -> Vec<FieldRule> {
 pub(super) fn is_file(schema: &Map<String, Value>) -> bool {
     let (types, _) = words::types(schema);
     let is_text = types.iter().all(|word| matches!(*word, "string" | "null"));
-    let binary = schema.get("format").is_some_and(|format| format == "binary");
+    // Some write an object of the format for want of a type.
+    let format = schema.get("format").and_then(Value::as_str);
+    let binary = matches!(format, Some("binary" | "file"));
+    if binary && !schema.contains_key("properties") && types == ["object"] {
+        return true;
+    }
     let media = schema.contains_key("contentMediaType") && !schema.contains_key("contentEncoding");
     is_text && (binary || media)
 }

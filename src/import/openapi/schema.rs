@@ -8,14 +8,17 @@
 //! than its allowance is read again less deep, until it fits: so the outer levels are whole, and
 //! neither time nor memory depends on how often the description multiplies itself.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
+use super::Reader;
 use super::clean::{self, FIELD_TEXT_MAX};
 use super::library::Spot;
 use super::merge;
 use super::notes::Notes;
 use super::words;
-use super::{Reader, Version};
 
 /// How deep a schema is followed at first, and how deep when that was too much.
 const DEPTHS: [usize; 8] = [20, 10, 7, 5, 4, 3, 2, 1];
@@ -25,7 +28,7 @@ const NESTING_MAX: usize = 80;
 const LITERAL_BYTES_MAX: usize = 1_024;
 
 /// Which way the described values go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Direction {
     /// To the API: everything that judges a value is kept.
     Input,
@@ -58,6 +61,29 @@ impl Allowance {
 #[derive(Debug)]
 pub(super) struct Overflow;
 
+/// A schema, the way its values go, and which of [`DEPTHS`] it was followed to.
+type Attempt = (usize, Direction, usize);
+
+/// Attempts that were more than an allowance of values and text. What is too much for one is too
+/// much for every smaller one, so nobody need try again.
+#[derive(Debug, Default)]
+pub(super) struct TooMuch(RefCell<HashMap<Attempt, (usize, usize)>>);
+
+impl TooMuch {
+    fn has(&self, attempt: Attempt, (values, text): (usize, usize)) -> bool {
+        let known = self.0.borrow();
+        known.get(&attempt).is_some_and(|known| values <= known.0 && text <= known.1)
+    }
+
+    fn add(&self, attempt: Attempt, allowance: (usize, usize)) {
+        let mut known = self.0.borrow_mut();
+        let known = known.entry(attempt).or_insert(allowance);
+        if allowance.0 >= known.0 && allowance.1 >= known.1 {
+            *known = allowance;
+        }
+    }
+}
+
 impl<'a> Reader<'a> {
     /// A schema that stands alone.
     pub(super) fn schema(
@@ -67,16 +93,21 @@ impl<'a> Reader<'a> {
         allowance: &mut Allowance,
         notes: &mut Notes,
     ) -> Value {
-        for depth_max in DEPTHS {
+        for (index, depth_max) in DEPTHS.into_iter().enumerate() {
             // Once the whole import has taken its time, the rest is read at its surface only.
             if self.work_left.get() == 0 && depth_max > 1 {
+                continue;
+            }
+            let values = allowance.values.min(self.values_left.get());
+            let attempt = (spot.address(), direction, index);
+            if self.too_much.has(attempt, (values, allowance.text_bytes)) {
                 continue;
             }
             let mut converter = Converter {
                 reader: self,
                 direction,
                 depth_max,
-                values_left: allowance.values.min(self.values_left.get()),
+                values_left: values,
                 text_left: allowance.text_bytes,
                 open: Vec::new(),
                 nesting: 0,
@@ -84,11 +115,13 @@ impl<'a> Reader<'a> {
                 losses: 0,
                 is_cut: false,
             };
-            let values_before = converter.values_left;
             let outcome = converter.schema(spot, 0, false);
-            let used = values_before - converter.values_left;
+            let used = values - converter.values_left;
             self.work_left.set(self.work_left.get().saturating_sub(used));
-            let Ok(schema) = outcome else { continue };
+            let Ok(schema) = outcome else {
+                self.too_much.add(attempt, (values, allowance.text_bytes));
+                continue;
+            };
             allowance.values -= used;
             allowance.text_bytes = converter.text_left;
             self.values_left.set(self.values_left.get().saturating_sub(used));
@@ -112,7 +145,7 @@ pub(super) struct Converter<'r, 'a> {
     values_left: usize,
     text_left: usize,
     /// The targets of the references that are being replaced, by address.
-    open: Vec<usize>,
+    pub(super) open: Vec<usize>,
     nesting: usize,
     notes: Vec<String>,
     /// How often something was left out, so that a schema takes more than it should.
@@ -196,72 +229,10 @@ impl<'a> Converter<'_, 'a> {
         Value::Object(out)
     }
 
-    fn reference(
+    pub(super) fn description(
         &mut self,
-        spot: Spot<'a>,
         words: &'a Map<String, Value>,
-        reference: &'a str,
-        depth: usize,
-        is_fixed: bool,
-    ) -> Result<Value, Overflow> {
-        let target = match self.reader.index.resolve(spot, reference) {
-            Ok(target) => target,
-            Err(error) => {
-                self.lose(format!("{error}; any value is taken there"));
-                return Ok(json!({}));
-            }
-        };
-        let schema = if self.open.contains(&target.address()) {
-            let name = reference.rsplit('/').next().unwrap_or_default();
-            let name = clean::line(name, 64);
-            self.losses += 1;
-            self.note(format!("`{name}` contains itself; the inner one is not described"));
-            json!({ "description": format!("Another {name}, as around it.") })
-        } else {
-            self.open.push(target.address());
-            let schema = self.schema(target, depth, is_fixed);
-            self.open.pop();
-            schema?
-        };
-        self.siblings(spot, words, schema, depth, is_fixed)
-    }
-
-    /// Words beside a `$ref`. Before 3.1 they mean nothing; those that only describe are taken, as
-    /// their writers meant them.
-    fn siblings(
-        &mut self,
-        spot: Spot<'a>,
-        words: &'a Map<String, Value>,
-        schema: Value,
-        depth: usize,
-        is_fixed: bool,
-    ) -> Result<Value, Overflow> {
-        if words.len() == 1 {
-            return Ok(schema);
-        }
-        let Value::Object(mut schema) = schema else { return Ok(schema) };
-        if self.reader.version == Version::V31 {
-            let own = self.words(spot, words, depth, is_fixed)?;
-            let mut merged = own;
-            if let Some(conflict) = merge::into(&mut merged, schema) {
-                self.lose(conflict);
-            }
-            return Ok(Value::Object(merged));
-        }
-        if let Some(description) = self.description(words)? {
-            schema.insert("description".to_owned(), Value::String(description));
-        }
-        if words.get("nullable") == Some(&Value::Bool(true)) {
-            words::add_null(&mut schema);
-        }
-        let is_judging = |word: &str| words::is_judging(word);
-        if words.keys().any(|word| is_judging(word)) {
-            self.lose("words beside a $ref mean nothing before OpenAPI 3.1 and are left out");
-        }
-        Ok(Value::Object(schema))
-    }
-
-    fn description(&mut self, words: &'a Map<String, Value>) -> Result<Option<String>, Overflow> {
+    ) -> Result<Option<String>, Overflow> {
         let said = |word| words.get(word).and_then(Value::as_str).filter(|text| !text.is_empty());
         let description = said("description").or_else(|| said("title"));
         let text = description.map(|text| clean::lines(text, FIELD_TEXT_MAX)).unwrap_or_default();
@@ -270,7 +241,7 @@ impl<'a> Converter<'_, 'a> {
     }
 
     /// The words of a schema without `$ref`.
-    fn words(
+    pub(super) fn words(
         &mut self,
         spot: Spot<'a>,
         words: &'a Map<String, Value>,
@@ -351,6 +322,7 @@ impl<'a> Converter<'_, 'a> {
     ) -> Result<Map<String, Value>, Overflow> {
         let mut properties = Map::new();
         for (name, member) in members {
+            self.count(1, 0)?;
             let member = self.below(spot, member);
             if self.is_of_other_direction(member) {
                 left_out.push(name);
@@ -362,7 +334,7 @@ impl<'a> Converter<'_, 'a> {
                 self.lose(format!("the member {name} cannot be shown by that name in its place"));
                 continue;
             }
-            self.count(1, name.len())?;
+            self.count(0, name.len())?;
             let schema = self.schema(member, depth + 1, is_fixed)?;
             properties.insert(name.clone(), schema);
         }
@@ -381,7 +353,7 @@ impl<'a> Converter<'_, 'a> {
         }
         let Ok(target) = self.reader.index.follow(member) else { return false };
         let parts = target.get("allOf").and_then(Value::as_array);
-        let mut parts = parts.into_iter().flatten().take(8);
+        let mut parts = parts.into_iter().flatten().take(4);
         says(target)
             || parts.any(|part| {
                 let part = self.reader.index.follow(self.below(target, part));
@@ -451,13 +423,34 @@ impl<'a> Converter<'_, 'a> {
 
     /// A value that presets or shows.
     pub(super) fn literal(&mut self, value: &Value) -> Result<Option<Value>, Overflow> {
-        let text = value.to_string();
-        if text.len() > LITERAL_BYTES_MAX {
+        if !is_small(value) {
             return Ok(None);
         }
-        self.count(1, text.len())?;
+        self.count(1, value.to_string().len())?;
         Ok(Some(value.clone()))
     }
+}
+
+/// Whether a value presets or shows no more than a text of a few lines.
+pub(super) fn is_small(value: &Value) -> bool {
+    let mut left = LITERAL_BYTES_MAX;
+    let mut waiting = vec![value];
+    while let Some(value) = waiting.pop() {
+        let size = match value {
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => items.len(),
+            Value::Object(members) => members.keys().take(left).map(|name| name.len() + 3).sum(),
+            _ => 8,
+        };
+        let Some(less) = left.checked_sub(size) else { return false };
+        left = less;
+        match value {
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(members) => waiting.extend(members.values()),
+            _ => {}
+        }
+    }
+    true
 }
 
 /// Whether a schema has others in it.

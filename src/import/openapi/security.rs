@@ -8,6 +8,9 @@ use super::library::Spot;
 use super::{Reader, Version, items, members, texts};
 use crate::catalog::ApiKeyPlace;
 
+/// Most alternatives of one operation, and most schemes of each.
+const ALTERNATIVES_MAX: usize = 20;
+
 /// A scheme as far as a connection can use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Scheme {
@@ -52,6 +55,8 @@ pub(super) struct Security {
     pub(super) demands: Vec<Demand>,
     /// The operation needs none.
     pub(super) is_open: bool,
+    /// What else would do; a matter of the connection.
+    pub(super) choice: Option<String>,
     pub(super) notes: Vec<String>,
 }
 
@@ -61,6 +66,7 @@ impl<'a> Reader<'a> {
         let listed = operation.get("security").or_else(|| self.root.get("security"));
         let mut security = Security::default();
         let alternatives: Vec<Vec<Demand>> = items(listed)
+            .take(ALTERNATIVES_MAX)
             .filter_map(Value::as_object)
             .map(|alternative| self.demands(alternative))
             .collect();
@@ -91,9 +97,8 @@ impl<'a> Reader<'a> {
         if !others.is_empty() {
             let taken = shown(demands);
             let others = others.join(" or ");
-            security
-                .notes
-                .push(format!("of its credentials {taken} is taken; {others} would do too"));
+            security.choice =
+                Some(format!("of credentials {taken} is taken; {others} would do too"));
         }
         if is_optional {
             security.notes.push("it can be called without credentials too".to_owned());
@@ -108,7 +113,7 @@ impl<'a> Reader<'a> {
             scheme: self.scheme(name),
             scopes: texts(Some(scopes)).map(ToOwned::to_owned).collect(),
         };
-        alternative.iter().map(demand).collect()
+        alternative.iter().take(ALTERNATIVES_MAX).map(demand).collect()
     }
 
     fn scheme(&self, name: &str) -> Scheme {

@@ -8,6 +8,9 @@ use super::clean;
 use super::library::Spot;
 use super::{Reader, Version, items, members, texts};
 
+/// Most servers of one list that are looked at.
+const SERVERS_MAX: usize = 50;
+
 /// Where an operation is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Server {
@@ -37,7 +40,7 @@ impl<'a> Reader<'a> {
         };
         let mut servers = Vec::new();
         let mut unknown = Vec::new();
-        for item in items(Some(listed.value)) {
+        for item in items(Some(listed.value)).take(SERVERS_MAX) {
             let spot = self.index.below(listed, item);
             let mut notes = Vec::new();
             match substituted(spot, &mut notes) {

@@ -11,6 +11,8 @@ use super::words;
 
 /// Most names that a rule in words lists.
 const NAMES_TOLD_MAX: usize = 12;
+/// Most entries of a discriminator's mapping that are looked at.
+const MAPPINGS_MAX: usize = 500;
 /// Most values of one of them.
 const VALUES_TOLD_MAX: usize = 3;
 
@@ -97,6 +99,7 @@ impl<'a> Converter<'_, 'a> {
         let mut names: Vec<Value> = mapping
             .into_iter()
             .flatten()
+            .take(MAPPINGS_MAX)
             .filter(|(_, target)| is_own(target))
             .map(|(name, _)| json!(name))
             .collect();

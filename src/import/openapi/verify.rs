@@ -10,11 +10,11 @@ use super::clean;
 use super::notes::Notes;
 use super::rules::WHOLE_BODY;
 use super::words;
-use crate::catalog::ToolMethod;
 use crate::http::is_framing;
 use crate::import::OperationTool;
 use crate::mapping::{
-    self, FieldRule, Location, MappingErrors, RULES_MAX, RequestPlan, ResponsePlan, Unmapped,
+    self, BodyFormat, FieldRule, Location, MappingErrors, RULES_MAX, RequestBody, RequestPlan,
+    ResponsePlan, Unmapped,
 };
 
 /// Longest reason of the mapping that a note repeats, in characters.
@@ -31,14 +31,18 @@ pub(super) fn settle(tool: &mut OperationTool, notes: &mut Notes) -> Result<(), 
     if tool.fields.len() > RULES_MAX {
         return Err(format!("it has more than {RULES_MAX} arguments"));
     }
-    if compile(tool.method, &tool.path, &tool.fields).is_err() {
+    if compile(tool).is_err() {
         let rules = std::mem::take(&mut tool.fields);
         for rule in rules {
-            if let Some(rule) = repaired(rule, notes)? {
+            if let Some(rule) = repaired(rule, tool, notes)? {
                 tool.fields.push(rule);
             }
         }
-        compile(tool.method, &tool.path, &tool.fields).map_err(|errors| reason(&errors))?;
+        if !tool.fields.iter().any(|rule| rule.location == Location::Body) {
+            tool.body_format = BodyFormat::default();
+            tool.body_content_type = None;
+        }
+        compile(tool).map_err(|errors| reason(&errors))?;
     }
     let unmapped = if tool.pass_unmapped { Unmapped::Keep } else { Unmapped::Drop };
     let is_good = ResponsePlan::compile(&tool.response_fields, unmapped).is_ok()
@@ -51,12 +55,19 @@ pub(super) fn settle(tool: &mut OperationTool, notes: &mut Notes) -> Result<(), 
     Ok(())
 }
 
-fn compile(method: ToolMethod, path: &str, rules: &[FieldRule]) -> Result<(), MappingErrors> {
-    RequestPlan::compile(method.as_str(), path, rules).map(drop)
+fn compile(tool: &OperationTool) -> Result<(), MappingErrors> {
+    let content_type = tool.body_content_type.as_deref();
+    let body = RequestBody { format: tool.body_format, content_type };
+    RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields, body).map(drop)
 }
 
 /// One rule as far as it can be had; `None` where the API can do without it.
-fn repaired(rule: FieldRule, notes: &mut Notes) -> Result<Option<FieldRule>, String> {
+fn repaired(
+    rule: FieldRule,
+    tool: &OperationTool,
+    notes: &mut Notes,
+) -> Result<Option<FieldRule>, String> {
+    let check = |rule: &FieldRule| check(rule, tool.body_format);
     let Err(errors) = check(&rule) else { return Ok(Some(rule)) };
     let name = clean::quoted(&rule.source_field_name);
     let is_own = is_framing(&rule.source_field_name)
@@ -95,12 +106,15 @@ fn repaired(rule: FieldRule, notes: &mut Notes) -> Result<Option<FieldRule>, Str
     Ok(None)
 }
 
-fn check(rule: &FieldRule) -> Result<(), MappingErrors> {
-    let path = match rule.location {
-        Location::Path => format!("/{{{}}}", rule.source_field_name),
-        _ => "/".to_owned(),
+/// Whether a tool with this rule alone compiles.
+fn check(rule: &FieldRule, format: BodyFormat) -> Result<(), MappingErrors> {
+    let (path, format) = match rule.location {
+        Location::Path => (format!("/{{{}}}", rule.source_field_name), BodyFormat::default()),
+        Location::Body => ("/".to_owned(), format),
+        _ => ("/".to_owned(), BodyFormat::default()),
     };
-    compile(ToolMethod::Post, &path, std::slice::from_ref(rule))
+    let body = RequestBody { format, content_type: None };
+    RequestPlan::compile("POST", &path, std::slice::from_ref(rule), body).map(drop)
 }
 
 fn reason(errors: &MappingErrors) -> String {
