@@ -17,6 +17,7 @@
 //! write                  heads and chunks out
 //! accept origin percent  what some field values mean
 //! sse                    event streams, both ways
+//! multipart              bodies of several parts, both ways
 //! ```
 
 pub mod accept;
@@ -27,6 +28,7 @@ mod error;
 mod field;
 mod head;
 mod known;
+pub mod multipart;
 pub mod origin;
 mod percent;
 mod request;
