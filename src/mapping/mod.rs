@@ -43,6 +43,7 @@ mod response;
 mod rule;
 mod schema;
 mod shape;
+pub mod soap;
 mod structure;
 mod translate;
 mod validator;
