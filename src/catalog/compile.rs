@@ -15,6 +15,7 @@ use super::list::{Frame, ToolList};
 use super::permission::Policies;
 use super::prompts::{PromptList, instructions};
 use super::shown::{Setting, ShownKey, ShownToolset};
+use super::soap::{self, Backing};
 use super::toolset::CompiledToolset;
 use super::view::{View, ViewInputs};
 use super::{
@@ -134,18 +135,22 @@ impl Compiler<'_> {
         }
         for entry in &self.entities.toolsets {
             let entity = &entry.value;
-            report(entry, faults::of_toolset(entity), &mut self.problems);
+            let key = (entity.tenant.clone(), entity.id.clone());
+            let before = self.previous.and_then(|previous| previous.toolsets.get(&key));
+            let mut faults = faults::of_toolset(entity);
+            let known = before.map(|before| (&*before.entity, before.types.as_ref()));
+            let types = soap::types(entity, known, &mut faults);
+            report(entry, faults, &mut self.problems);
             let connection = entity.connection.as_ref().and_then(|connection| {
                 let key = (entity.tenant.clone(), connection.clone());
                 self.made.connections.get(&key).map(|known| &known.compiled)
             });
-            let key = (entity.tenant.clone(), entity.id.clone());
-            let before = self.previous.and_then(|previous| previous.toolsets.get(&key));
+            let backing = Backing { kind: entity.kind, connection, types: types.as_ref() };
             let own = tools.remove(&(entity.tenant.as_str(), entity.id.as_str()));
             let own = own.unwrap_or_default();
             let problems = &mut self.problems;
             let compiled =
-                CompiledToolset::compile(entity, connection, &own, before, |entry, faults| {
+                CompiledToolset::compile(entity, backing, &own, before, |entry, faults| {
                     report(entry, faults, problems);
                 });
             self.made.former.keep_tools(self.former, before, &compiled, self.grace);
@@ -154,7 +159,9 @@ impl Compiler<'_> {
         self.made.former.bound(TOOLS_MAX);
         // Tools of toolsets that are not there: what else is wrong with them is told too.
         for entry in tools.into_values().flatten() {
-            if let Err(faults) = super::CompiledTool::rest(&entry.value, None) {
+            if let Err(faults) =
+                super::CompiledTool::rest(&entry.value, Backing::nothing(&entry.value))
+            {
                 report(entry, faults, &mut self.problems);
             }
         }

@@ -214,7 +214,10 @@ impl FormerTools {
         if older.tools.is_empty() && before.is_none() {
             return;
         }
-        let Some(connection) = &after.connection else { return };
+        let backing = after.backing();
+        if backing.connection.is_none() {
+            return;
+        }
         let key = (after.entity.tenant.clone(), after.entity.id.clone());
         let mut kept: Tools = HashMap::new();
         for (operation, former) in older.tools.get(&key).into_iter().flat_map(|tools| &**tools) {
@@ -239,10 +242,10 @@ impl FormerTools {
             }
             let compiled = former.compiled.take();
             former.compiled = compiled
-                .filter(|compiled| compiled.is_of(&former.entity, connection))
+                .filter(|compiled| compiled.is_of(&former.entity, backing))
                 // One that does not fit its connection any more is not callable any more.
                 .or_else(|| {
-                    let made = CompiledTool::rest(&former.entity, Some(connection));
+                    let made = CompiledTool::rest(&former.entity, backing);
                     made.ok().flatten().map(Arc::new)
                 });
             former.compiled.is_some()

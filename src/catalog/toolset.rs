@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use super::soap::Backing;
 use super::{
     BuiltinTool, CompiledConnection, CompiledTool, Entry, OperationName, Tool, Toolset, ToolsetKind,
 };
+use crate::mapping::soap::SoapTypes;
 
 /// A toolset as the runtime uses it.
 #[derive(Debug)]
 pub(super) struct CompiledToolset {
     pub(super) entity: Arc<Toolset>,
     pub(super) connection: Option<Arc<CompiledConnection>>,
+    /// Of a SOAP service's messages, for all its tools.
+    pub(super) types: Option<Arc<SoapTypes>>,
     /// Published ones, by the names of their operations.
     pub(super) tools: Vec<Arc<CompiledTool>>,
     /// Those that are not published and have no faults, likewise in order.
@@ -25,7 +29,7 @@ impl CompiledToolset {
     /// wrong with a tool goes to `report`.
     pub(super) fn compile<'a>(
         entity: &Arc<Toolset>,
-        connection: Option<&Arc<CompiledConnection>>,
+        backing: Backing<'_>,
         tools: &[&'a Entry<Tool>],
         previous: Option<&Arc<Self>>,
         mut report: impl FnMut(&'a Entry<Tool>, Vec<String>),
@@ -35,22 +39,19 @@ impl CompiledToolset {
             ToolsetKind::Builtin => builtins(entity, previous),
         };
         let mut unpublished = Vec::new();
-        let known_behind =
-            previous.filter(|previous| is_same(previous.connection.as_ref(), connection));
+        let known_behind = previous.filter(|previous| previous.is_backed_by(backing));
         for entry in tools {
             let tool = &entry.value;
-            if let (Some(previous), Some(connection)) = (previous, connection) {
-                let known = previous.tool(&tool.name).filter(|known| known.is_of(tool, connection));
-                if let Some(known) = known {
-                    compiled.push(Arc::clone(known));
-                    continue;
-                }
+            let known = previous.and_then(|previous| previous.tool(&tool.name));
+            if let Some(known) = known.filter(|known| known.is_of(tool, backing)) {
+                compiled.push(Arc::clone(known));
+                continue;
             }
             if known_behind.is_some_and(|previous| previous.has_unpublished(tool)) {
                 unpublished.push(Arc::clone(tool));
                 continue;
             }
-            match CompiledTool::rest(tool, connection) {
+            match CompiledTool::rest(tool, backing) {
                 Ok(Some(made)) if tool.enabled => compiled.push(Arc::new(made)),
                 Ok(_) => unpublished.push(Arc::clone(tool)),
                 Err(faults) => report(entry, faults),
@@ -70,7 +71,8 @@ impl CompiledToolset {
         }
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
         Arc::new(Self {
-            connection: connection.cloned(),
+            connection: backing.connection.cloned(),
+            types: backing.types.cloned(),
             tools: compiled,
             unpublished,
             title: text(&entity.title),
@@ -84,6 +86,21 @@ impl CompiledToolset {
     pub(super) fn tool(&self, operation: &OperationName) -> Option<&Arc<CompiledTool>> {
         let place = self.tools.binary_search_by(|tool| tool.source_name.cmp(operation)).ok()?;
         self.tools.get(place)
+    }
+
+    /// What its tools have behind them.
+    pub(super) fn backing(&self) -> Backing<'_> {
+        Backing {
+            kind: self.entity.kind,
+            connection: self.connection.as_ref(),
+            types: self.types.as_ref(),
+        }
+    }
+
+    fn is_backed_by(&self, backing: Backing<'_>) -> bool {
+        self.entity.kind == backing.kind
+            && is_same(self.connection.as_ref(), backing.connection)
+            && is_same(self.types.as_ref(), backing.types)
     }
 
     fn has_unpublished(&self, tool: &Arc<Tool>) -> bool {

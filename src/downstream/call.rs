@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::catalog::{CompiledConnection, CompiledTool, ToolKind};
 use crate::http::{Known, Method};
-use crate::mapping::{OutgoingRequest, ResponsePlan};
+use crate::mapping::OutgoingRequest;
 use crate::rt::ConnectError;
 
 use super::content::ContentError;
@@ -15,11 +15,13 @@ use super::exchange::{Broken, Budget};
 use super::failure::Asked;
 use super::pool::{HostKey, Line};
 use super::request::Outgoing;
+use super::soap::Parts;
 
 pub(crate) struct Call<'a> {
     pub(crate) tool: &'a Arc<CompiledTool>,
     pub(crate) connection: &'a CompiledConnection,
-    pub(crate) response: &'a ResponsePlan,
+    /// What its answer goes through.
+    pub(crate) parts: Parts<'a>,
     pub(crate) request: &'a OutgoingRequest,
     pub(crate) method: Method,
     pub(crate) forwarded: Forwarded<'a>,
@@ -28,10 +30,12 @@ pub(crate) struct Call<'a> {
     pub(crate) host_name: &'a str,
 }
 
-/// What a tool of kind `rest` consists of.
-pub(crate) fn rest_parts(tool: &CompiledTool) -> Option<(&CompiledConnection, &ResponsePlan)> {
+/// What a tool that calls an API consists of.
+pub(crate) fn rest_parts(tool: &CompiledTool) -> Option<Parts<'_>> {
     match &tool.kind {
-        ToolKind::Rest { connection, response, .. } => Some((connection, response)),
+        ToolKind::Rest { connection, response, soap, .. } => {
+            Some(Parts { connection, response, soap: soap.as_deref() })
+        }
         ToolKind::Builtin(_) => None,
     }
 }

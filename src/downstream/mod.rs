@@ -8,6 +8,7 @@
 //! exchange  a request and its answer over one connection
 //! answer    from an answer to an outcome: content (its codings), media (its kind),
 //!           failure (its refusals in words), credentials (which never get into either)
+//! soap      the same for envelopes, faults and attachments; ws_security proves who asks
 //! correlation  which ids of a call the API is told
 //! egress    addresses that are out of bounds
 //! error     why there was no usable answer
@@ -41,8 +42,10 @@ mod media;
 mod pool;
 mod request;
 mod rest;
+mod soap;
 #[cfg(test)]
 mod tests;
+mod ws_security;
 
 pub use builtin::{Appliance, LISTED_MAX, Scope, run_builtin};
 pub use content::ContentError;

@@ -35,6 +35,7 @@ use super::error::{Awaited, Blame, CallError, Unreachable};
 use super::exchange::{Broken, Budget, exchange};
 use super::pool::{Line, Pool};
 use super::request::join;
+use super::soap::{self, Shaped};
 
 /// A body up to this size is decoded, checked and translated on the core.
 const INLINE_BYTES_MAX: usize = 128 * 1024;
@@ -59,7 +60,8 @@ pub struct CallEnvironment<'a> {
 pub struct Called {
     /// Its outcome, or why there was no usable answer. An answer that says no is an outcome.
     pub result: Result<ToolOutcome, CallError>,
-    /// The status of the API's answer, where one came.
+    /// The status of the API's answer, where one came. A fault that a SOAP service sent as a success
+    /// has the one it should have had.
     pub status: Option<u16>,
     /// From the first attempt to connect until the result was there.
     pub elapsed: Duration,
@@ -135,15 +137,16 @@ impl RestCaller {
         request: &OutgoingRequest,
         environment: &CallEnvironment<'_>,
     ) -> Called {
-        let Some((connection, response)) = rest_parts(tool) else {
+        let Some(parts) = rest_parts(tool) else {
             let result = Err(CallError::NotRest);
             return Called { result, status: None, elapsed: Duration::ZERO };
         };
+        let connection = parts.connection;
         let host_name = host_name(connection);
         let call = Call {
             tool,
             connection,
-            response,
+            parts,
             request,
             method: Method::of(&request.method),
             forwarded: Forwarded::of(connection, environment),
@@ -192,7 +195,9 @@ impl RestCaller {
                 continue;
             }
             *status = Some(line.answers.status());
-            return self.shape(call, line, is_reusable).await;
+            let shaped = self.shape(call, line, is_reusable).await?;
+            *status = shaped.status.or(*status);
+            return Ok(shaped.outcome);
         }
     }
 
@@ -263,7 +268,7 @@ impl RestCaller {
         call: &Call<'_>,
         line: Box<Line>,
         is_reusable: bool,
-    ) -> Result<ToolOutcome, CallError> {
+    ) -> Result<Shaped, CallError> {
         let body = line.answers.body();
         let head = Head::of(&line.answers).map_err(|source| call.undecodable(source))?;
         let inline_max = INLINE_BYTES_MAX.min(self.decoded_bytes_max);
@@ -277,7 +282,7 @@ impl RestCaller {
         };
         if let Some(plain) = plain {
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            let shaped = head.shape(plain, call.response, call.asked());
+            let shaped = soap::shape(&head, plain, call.parts, call.asked());
             self.give_back(call, line, is_reusable);
             return shaped;
         }
@@ -291,18 +296,18 @@ impl RestCaller {
         call: &Call<'_>,
         head: Head<'static>,
         body: Vec<u8>,
-    ) -> Result<ToolOutcome, CallError> {
+    ) -> Result<Shaped, CallError> {
         let tool = Arc::clone(call.tool);
         let bytes_max = self.decoded_bytes_max;
         let work = move || {
-            let (connection, response) = rest_parts(&tool)?;
+            let parts = rest_parts(&tool)?;
             let plain = if head.codings.is_identity() {
                 Ok(Cow::Borrowed(body.as_slice()))
             } else {
                 head.codings.decode(&body, bytes_max).map(Cow::Owned)
             };
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            Some(head.shape(plain, response, asked(&tool, connection)))
+            Some(soap::shape(&head, plain, parts, asked(&tool, parts.connection)))
         };
         let shaped = rt::timeout(call.budget.left(Instant::now()), self.workers.run(work)).await;
         match shaped {

@@ -205,8 +205,7 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     }
     let mut is_part = false;
     let outcome = match intent {
-        Intent::Request(plan, arguments) => {
-            let request = plan.build(&arguments);
+        Intent::Request(request) => {
             let work = Work::Rest { tool: Arc::clone(&tool), request };
             return Begun::Running(ToolCall { trail, supplement, work, trace });
         }

@@ -9,13 +9,13 @@ use crate::{
     catalog::{BuiltinTool, SideEffect, ToolKind, ViewTool},
     governance::{self, Reason},
     json::{OwnedRaw, Raw},
-    mapping::{Arguments, InvalidArguments, OutgoingRequest, RequestPlan},
+    mapping::{Arguments, InvalidArguments, OutgoingRequest, RequestPlan, soap::SoapPlan},
 };
 
 /// What a call wants of its tool, its arguments judged.
 pub(super) enum Intent<'a> {
     /// A request to the API.
-    Request(&'a RequestPlan, Arguments<'a>),
+    Request(OutgoingRequest),
     /// One of the appliance's own tools.
     Builtin(BuiltinTool),
     /// The rest of an earlier result.
@@ -43,14 +43,14 @@ pub(super) struct Judged {
 
 /// Judges arguments as [`intend`] does, away from the core.
 pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw) -> Option<Judged> {
-    let ToolKind::Rest { request: plan, .. } = &tool.kind else { return None };
+    let ToolKind::Rest { request: plan, soap, .. } = &tool.kind else { return None };
     let arguments = arguments.as_raw();
-    Some(match plan.validate(Some(arguments)) {
-        Ok(arguments) => Judged {
+    Some(match read(plan, soap.as_deref(), Some(arguments)) {
+        Ok((arguments, request)) => Judged {
             kept: arguments.raw().and_then(|raw| trail::kept_arguments(tool, raw)),
             repairs: arguments.repairs().count,
             side_effect: tool.side_effect_of(&arguments),
-            request: Ok(plan.build(&arguments)),
+            request: Ok(request),
         },
         Err(invalid) => Judged {
             kept: trail::kept_invalid_arguments(tool, arguments),
@@ -69,19 +69,36 @@ pub(super) fn intend<'a>(
 ) -> (Intent<'a>, SideEffect) {
     match &tool.kind {
         ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
-        ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
-            Ok(arguments) => {
-                trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
-                trail.repairs = arguments.repairs().count;
-                let side_effect = tool.side_effect_of(&arguments);
-                (Intent::Request(plan, arguments), side_effect)
+        ToolKind::Rest { request: plan, soap, .. } => {
+            match read(plan, soap.as_deref(), arguments) {
+                Ok((arguments, request)) => {
+                    trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
+                    trail.repairs = arguments.repairs().count;
+                    let side_effect = tool.side_effect_of(&arguments);
+                    (Intent::Request(request), side_effect)
+                }
+                Err(invalid) => {
+                    trail.keep_arguments(|| trail::kept_invalid_arguments(tool, arguments?));
+                    (Intent::Invalid(invalid), tool.side_effect)
+                }
             }
-            Err(invalid) => {
-                trail.keep_arguments(|| trail::kept_invalid_arguments(tool, arguments?));
-                (Intent::Invalid(invalid), tool.side_effect)
-            }
-        },
+        }
     }
+}
+
+/// Arguments that fit, and the request that they make.
+fn read<'a>(
+    plan: &RequestPlan,
+    soap: Option<&SoapPlan>,
+    arguments: Option<Raw<'a>>,
+) -> Result<(Arguments<'a>, OutgoingRequest), InvalidArguments> {
+    let arguments = plan.validate(arguments)?;
+    let request = plan.build(&arguments);
+    let request = match soap {
+        Some(soap) => soap.wrap(request)?,
+        None => request,
+    };
+    Ok((arguments, request))
 }
 
 /// Policy, then limits. What is not run for its own faults costs nothing but its message.

@@ -48,7 +48,9 @@ pub enum SoapError {
         name: XmlName,
     },
     /// A type that is derived from itself.
-    #[error("type `{name}`: it is derived from itself, or through more than {DERIVATIONS_MAX} others")]
+    #[error(
+        "type `{name}`: it is derived from itself, or through more than {DERIVATIONS_MAX} others"
+    )]
     Derivation {
         /// The type.
         name: XmlName,

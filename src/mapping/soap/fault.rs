@@ -102,7 +102,11 @@ impl Fault {
         };
         let mut read = Self::default();
         if let Some(code) = part("Code") {
-            read.code = code.children().find(|child| child.local() == "Value").map(named).unwrap_or_default();
+            read.code = code
+                .children()
+                .find(|child| child.local() == "Value")
+                .map(named)
+                .unwrap_or_default();
             let mut inner = code;
             while let Some(subcode) = inner.children().find(|child| child.local() == "Subcode")
                 && read.subcodes.len() < SUBCODES_MAX
@@ -119,7 +123,8 @@ impl Fault {
             read.actor = text("faultactor");
         }
         let detail = part("detail").or_else(|| part("Detail"));
-        read.detail = detail.map(|detail| detail_of(detail, declared, reader)).transpose()?.flatten();
+        read.detail =
+            detail.map(|detail| detail_of(detail, declared, reader)).transpose()?.flatten();
         Ok(read)
     }
 }
@@ -140,9 +145,8 @@ fn reason(element: Element<'_>) -> String {
     let mut texts = element.children().filter(|child| child.local() == "Text");
     let first = texts.next();
     let is_english = |text: &Element<'_>| {
-        text.attribute_in(crate::xml::XML_NAMESPACE, "lang").is_some_and(|lang| {
-            lang.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("en"))
-        })
+        text.attribute_in(crate::xml::XML_NAMESPACE, "lang")
+            .is_some_and(|lang| lang.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("en")))
     };
     let english = first.filter(is_english).or_else(|| texts.find(is_english)).or(first);
     english.map(|text| cut(text.text().trim())).unwrap_or_default()
@@ -160,7 +164,9 @@ fn detail_of(
 ) -> Result<Option<Vec<u8>>, NoEnvelope> {
     let mut out = Vec::new();
     let is_declared = |child: &Element<'_>| {
-        declared.named(child.local()).any(|(_, element)| *element.name.namespace == *child.namespace())
+        declared
+            .named(child.local())
+            .any(|(_, element)| *element.name.namespace == *child.namespace())
     };
     let mut others = String::new();
     detail.children().filter(|child| !is_declared(child)).for_each(|child| {

@@ -41,11 +41,19 @@ pub(super) struct MessagePlan {
 #[derive(Debug)]
 pub(super) enum BodyPlan {
     /// The object of the message is what this element holds.
-    Wrapped { element: ElementPlan, holds: usize },
+    Wrapped {
+        element: ElementPlan,
+        holds: usize,
+    },
     /// The element is a member of the object.
     Bare(TypePlan),
     /// The parts are members of the object.
-    Rpc { name: XmlName, open: Box<str>, close: Box<str>, parts: TypePlan },
+    Rpc {
+        name: XmlName,
+        open: Box<str>,
+        close: Box<str>,
+        parts: TypePlan,
+    },
     Empty,
 }
 
@@ -63,12 +71,14 @@ impl SoapPlan {
         let mut namespaces = types.namespaces.clone();
         let names: Vec<&XmlName> =
             types.types.iter().filter_map(|plan| plan.name.as_ref()).collect();
-        let mut compiler = Compiler { types, names: &names, namespaces: &mut namespaces, errors: &mut errors };
+        let mut compiler =
+            Compiler { types, names: &names, namespaces: &mut namespaces, errors: &mut errors };
         let input = compiler.message("input", &operation.input);
         let output = operation.output.as_ref().map(|output| compiler.message("output", output));
         let faults = compiler.parts("faults", operation.faults.iter());
         let action = &*operation.action;
-        let is_printable = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
+        let is_printable =
+            |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
         if !action.bytes().all(is_printable) {
             errors.push(SoapError::Action);
         }
@@ -103,6 +113,11 @@ impl SoapPlan {
     /// The types it was compiled with.
     pub const fn types(&self) -> &Arc<SoapTypes> {
         &self.types
+    }
+
+    /// Whether the service answers with a message.
+    pub const fn answers(&self) -> bool {
+        self.output.is_some()
     }
 
     /// Which envelope it sends.
@@ -287,9 +302,7 @@ impl Compiler<'_> {
                     }
                 }
             }
-            SoapBody::Bare(element) => {
-                BodyPlan::Bare(self.parts(place, std::iter::once(element)))
-            }
+            SoapBody::Bare(element) => BodyPlan::Bare(self.parts(place, std::iter::once(element))),
             SoapBody::Rpc { wrapper, parts } => {
                 let parts = self.parts(place, parts.iter());
                 let (open, close) = self.builder(place).tags(wrapper);

@@ -69,12 +69,8 @@ impl SoapPlan {
         }
         let of_envelope = |local: &str| envelope.child(envelope.namespace(), local);
         let body = of_envelope("Body").ok_or(NoEnvelope::Other)?;
-        let mut reader = Reader {
-            types: &self.types,
-            attachments,
-            includable: attachments.bytes(),
-            dropped: 0,
-        };
+        let mut reader =
+            Reader { types: &self.types, attachments, includable: attachments.bytes(), dropped: 0 };
         if let Some(fault) = body.child(envelope.namespace(), "Fault") {
             return Ok(Answer::Fault(Fault::read(fault, &self.faults, &mut reader)?));
         }
@@ -136,7 +132,8 @@ impl Reader<'_> {
                 self.members(actual, wrapper, out, &mut is_first, 1)
             }
             BodyPlan::Bare(parts) => {
-                let known = body.children().any(|child| parts.named(child.local()).next().is_some());
+                let known =
+                    body.children().any(|child| parts.named(child.local()).next().is_some());
                 match (body.children().next(), parts.members.first()) {
                     // Under another name it is still the only one there can be.
                     (Some(only), Some(member)) if !known => {
@@ -309,12 +306,7 @@ impl Reader<'_> {
     }
 
     /// The type that an element says it is of, where that one may stand there.
-    fn actual<'t>(
-        &self,
-        declared: &'t TypePlan,
-        index: usize,
-        element: Element<'_>,
-    ) -> &'t TypePlan
+    fn actual<'t>(&self, declared: &'t TypePlan, index: usize, element: Element<'_>) -> &'t TypePlan
     where
         Self: 't,
     {

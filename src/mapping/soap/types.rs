@@ -114,8 +114,14 @@ pub(super) enum Holds {
 pub(super) enum Particle {
     /// Of [`TypePlan::members`].
     Member(usize),
-    Sequence { repeats: bool, parts: Vec<Self> },
-    Choice { repeats: bool, parts: Vec<Self> },
+    Sequence {
+        repeats: bool,
+        parts: Vec<Self>,
+    },
+    Choice {
+        repeats: bool,
+        parts: Vec<Self>,
+    },
 }
 
 /// Namespaces by their numbers, which are those of their prefixes.
@@ -178,8 +184,7 @@ impl SoapTypes {
         let mut made = Self::default();
         for (name, declared) in &types.0 {
             let place = format!("type `{name}`");
-            let mut builder =
-                Builder::new(&place, &names, &mut made.namespaces, &mut errors);
+            let mut builder = Builder::new(&place, &names, &mut made.namespaces, &mut errors);
             builder.typed(name, declared);
             let plan = builder.finish();
             made.types.push(plan);
@@ -388,7 +393,8 @@ impl<'a> Builder<'a> {
                 self.errors.push(SoapError::TextAndElements { name: name.clone() });
             }
             let value = self.checked(value, TEXT_MEMBER);
-            self.plan.text = Some(self.push(TEXT_MEMBER, Part::Text(value), false, Place::default()));
+            self.plan.text =
+                Some(self.push(TEXT_MEMBER, Part::Text(value), false, Place::default()));
         }
         self.plan.content = self.particles(&declared.content, Place::default());
     }
@@ -493,7 +499,8 @@ impl<'a> Builder<'a> {
                 if within.depth > CONTENT_DEPTH_MAX {
                     return Particle::Choice { repeats, parts: self.particles(content, within) };
                 }
-                let choice = place.alternative.map_or(self.plan.members.len(), |(choice, _)| choice);
+                let choice =
+                    place.alternative.map_or(self.plan.members.len(), |(choice, _)| choice);
                 let alternative = |part| {
                     within.alternative = Some((choice, self.plan.members.len()));
                     self.particle(part, within)

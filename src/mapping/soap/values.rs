@@ -158,7 +158,8 @@ pub(super) fn read(value: &XmlValue, text: &str, element: Element<'_>, out: &mut
                     out.push(b',');
                 }
                 // Lists of lists were refused.
-                let item = if matches!(**item, XmlValue::List(_)) { &XmlValue::String } else { item };
+                let item =
+                    if matches!(**item, XmlValue::List(_)) { &XmlValue::String } else { item };
                 read(item, text, element, out);
             }
             out.push(b']');
@@ -198,9 +199,8 @@ fn number(text: &str, has_fraction: bool) -> Option<Cow<'_, str>> {
     let (digits, behind) = rest.split_at(end);
     let (fraction, exponent) = match behind.strip_prefix('.') {
         None => ("", behind),
-        Some(behind) => {
-            behind.split_at(behind.find(|next: char| !next.is_ascii_digit()).unwrap_or(behind.len()))
-        }
+        Some(behind) => behind
+            .split_at(behind.find(|next: char| !next.is_ascii_digit()).unwrap_or(behind.len())),
     };
     if digits.is_empty() && fraction.is_empty() {
         return None;

@@ -7,7 +7,9 @@ use smallvec::SmallVec;
 use super::super::error::{FieldProblem, InvalidArguments};
 use super::super::{TYPE_MEMBER, XmlName, XmlValue};
 use super::DEPTH_MAX;
-use super::types::{AttributePlan, ElementPlan, Holds, Member, Part, Particle, SoapTypes, TypePlan};
+use super::types::{
+    AttributePlan, ElementPlan, Holds, Member, Part, Particle, SoapTypes, TypePlan,
+};
 use super::values::{self, Declarations, Place};
 use crate::json::{Kind, Raw};
 use crate::xml::{Document, Limits};
@@ -78,7 +80,9 @@ pub(super) fn given<'a>(
             let known: Vec<&str> =
                 plan.members.iter().take(NAMED_MAX).map(|member| &*member.name).collect();
             let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
-            return Err(Problem::new(format!("is unknown here; there may be: {known}")).within(&name));
+            return Err(
+                Problem::new(format!("is unknown here; there may be: {known}")).within(&name)
+            );
         }
     }
     Ok(given)
@@ -108,7 +112,12 @@ impl Writer<'_> {
     }
 
     /// One element with what it is given.
-    pub(super) fn element(&mut self, element: &ElementPlan, value: Raw<'_>, depth: usize) -> Written {
+    pub(super) fn element(
+        &mut self,
+        element: &ElementPlan,
+        value: Raw<'_>,
+        depth: usize,
+    ) -> Written {
         if depth > DEPTH_MAX {
             return Err(Problem::new("is nested too deep"));
         }
@@ -323,8 +332,7 @@ impl Writer<'_> {
                     }
                 }
                 Particle::Choice { repeats: true, parts } => {
-                    let given_ones =
-                        parts.iter().filter(|part| is_given(plan, part, given, round));
+                    let given_ones = parts.iter().filter(|part| is_given(plan, part, given, round));
                     for part in given_ones {
                         self.particles(plan, std::slice::from_ref(part), given, round, depth)?;
                     }

@@ -176,11 +176,14 @@ fn markup_comes_back_as_text_that_stands_alone() {
 
 #[test]
 fn groups_come_back_side_by_side() {
-    let pair = group(true, vec![
-        one(element("key")),
-        XmlParticle::Choice(group(false, vec![one(element("text")), one(element("code"))])),
-        one(many(element("tag"))),
-    ]);
+    let pair = group(
+        true,
+        vec![
+            one(element("key")),
+            XmlParticle::Choice(group(false, vec![one(element("text")), one(element("code"))])),
+            one(many(element("tag"))),
+        ],
+    );
     let plan = ordering(content(vec![XmlParticle::Sequence(pair)]), Vec::new());
     let table = [
         (
@@ -192,7 +195,10 @@ fn groups_come_back_side_by_side() {
              <s:text>t</s:text>",
             r#"{"key":["a","b","c"],"text":[null,null,"t"],"code":[],"tag":["1","2"]}"#,
         ),
-        ("<s:text>1</s:text><s:code>2</s:code>", r#"{"key":[],"text":["1"],"code":[null,"2"],"tag":[]}"#),
+        (
+            "<s:text>1</s:text><s:code>2</s:code>",
+            r#"{"key":[],"text":["1"],"code":[null,"2"],"tag":[]}"#,
+        ),
     ];
     for (content, expected) in table {
         assert_eq!(read_order(&plan, content), expected, "{content}");
@@ -208,7 +214,8 @@ fn groups_come_back_side_by_side() {
 #[test]
 fn an_element_with_two_members_goes_to_the_first_that_is_free() {
     let second = XmlElement { member: "a_2".into(), ..element("a") };
-    let plan = ordering(content(vec![one(element("a")), one(element("b")), one(second)]), Vec::new());
+    let plan =
+        ordering(content(vec![one(element("a")), one(element("b")), one(second)]), Vec::new());
     assert_eq!(
         read_order(&plan, "<s:a>1</s:a><s:b>2</s:b><s:a>3</s:a>"),
         r#"{"a":"1","b":"2","a_2":"3"}"#

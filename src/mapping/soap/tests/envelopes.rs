@@ -121,9 +121,7 @@ fn a_block_of_another_goes_into_the_header() {
 
 #[test]
 fn values_leave_as_they_are_written() {
-    let value = |value: XmlValue| {
-        ordering(content(vec![one(holding("v", value))]), Vec::new())
-    };
+    let value = |value: XmlValue| ordering(content(vec![one(holding("v", value))]), Vec::new());
     let table = [
         (XmlValue::String, r#""  a\r\n\t<&>\"' é😀 ""#, "  a&#13;\n\t&lt;&amp;&gt;\"' é😀 "),
         (XmlValue::String, r#""""#, ""),
@@ -236,16 +234,12 @@ fn attributes_and_text_stand_together() {
 #[test]
 fn a_choice_has_what_the_call_has() {
     let card = group(false, vec![one(element("number")), one(element("holder"))]);
-    let choice = group(false, vec![
-        one(element("cash")),
-        XmlParticle::Sequence(card),
-        one(nillable(element("none"))),
-    ]);
-    let plan = ordering(content(vec![one(element("id")), XmlParticle::Choice(choice)]), Vec::new());
-    assert_eq!(
-        order(&plan, r#"{"cash":"5","id":"1"}"#),
-        "<n1:id>1</n1:id><n1:cash>5</n1:cash>"
+    let choice = group(
+        false,
+        vec![one(element("cash")), XmlParticle::Sequence(card), one(nillable(element("none")))],
     );
+    let plan = ordering(content(vec![one(element("id")), XmlParticle::Choice(choice)]), Vec::new());
+    assert_eq!(order(&plan, r#"{"cash":"5","id":"1"}"#), "<n1:id>1</n1:id><n1:cash>5</n1:cash>");
     assert_eq!(
         order(&plan, r#"{"holder":"h","number":"n","cash":null}"#),
         "<n1:number>n</n1:number><n1:holder>h</n1:holder>"
@@ -275,11 +269,14 @@ fn a_choice_has_what_the_call_has() {
 
 #[test]
 fn groups_that_repeat_keep_what_belongs_together() {
-    let pair = group(true, vec![
-        one(element("key")),
-        XmlParticle::Choice(group(false, vec![one(element("text")), one(element("code"))])),
-        one(many(element("tag"))),
-    ]);
+    let pair = group(
+        true,
+        vec![
+            one(element("key")),
+            XmlParticle::Choice(group(false, vec![one(element("text")), one(element("code"))])),
+            one(many(element("tag"))),
+        ],
+    );
     let plan = ordering(content(vec![XmlParticle::Sequence(pair)]), Vec::new());
     assert_eq!(
         order(&plan, r#"{"text":["1","2"],"key":["a","b"]}"#),
@@ -324,7 +321,10 @@ fn derived_types_are_named() {
     assert_eq!(order(&plan, r#"{"pet":{"id":"1"}}"#), "<n1:pet><n1:id>1</n1:id></n1:pet>");
     assert_eq!(order(&plan, r#"{"pet":{"xsi_type":"Pet"}}"#), "<n1:pet/>");
     let text = refused(&plan, r#"{"animal":{"id":"1"}}"#);
-    assert!(text.contains("animal: \"xsi_type\" names one of: {urn:shop}Dog, {urn:shop}Pet"), "{text}");
+    assert!(
+        text.contains("animal: \"xsi_type\" names one of: {urn:shop}Dog, {urn:shop}Pet"),
+        "{text}"
+    );
     // Only what is derived from the declared one, whatever other types there are.
     for wrong in ["Animal", "Order", "{urn:other}Dog", ""] {
         let text = refused(&plan, &format!("{{\"pet\":{{\"xsi_type\":{wrong:?}}}}}"));

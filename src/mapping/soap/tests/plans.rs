@@ -25,30 +25,50 @@ fn faults_of_types_name_them() {
         deep = XmlParticle::Choice(group(false, vec![deep]));
     }
     let table = [
-        (vec![("A", content(vec![one(typed("x", "Gone"))]))],
-            "type `{urn:shop}A`, element `{urn:shop}x`: there is no type `{urn:shop}Gone`"),
+        (
+            vec![("A", content(vec![one(typed("x", "Gone"))]))],
+            "type `{urn:shop}A`, element `{urn:shop}x`: there is no type `{urn:shop}Gone`",
+        ),
         (vec![("A", based("{urn:shop}Gone"))], "type `{urn:shop}A`, its base: there is no type"),
-        (vec![("A", based("{urn:shop}B")), ("B", based("{urn:shop}A"))],
-            "type `{urn:shop}A`: it is derived from itself"),
+        (
+            vec![("A", based("{urn:shop}B")), ("B", based("{urn:shop}A"))],
+            "type `{urn:shop}A`: it is derived from itself",
+        ),
         (vec![("A", content(vec![one(odd("a b"))]))], "`{urn:shop}a b` is no name of XML"),
         (vec![("A", content(vec![one(odd("a><b"))]))], "`{urn:shop}a><b` is no name of XML"),
-        (vec![("A", content(vec![one(element("x")), one(element("x"))]))],
-            "type `{urn:shop}A`: two parts are the member \"x\""),
-        (vec![("A", XmlType {
-            attributes: vec![attribute("x", "x", XmlValue::String)],
-            ..content(vec![one(element("x"))])
-        })], "two parts are the member \"x\""),
+        (
+            vec![("A", content(vec![one(element("x")), one(element("x"))]))],
+            "type `{urn:shop}A`: two parts are the member \"x\"",
+        ),
+        (
+            vec![(
+                "A",
+                XmlType {
+                    attributes: vec![attribute("x", "x", XmlValue::String)],
+                    ..content(vec![one(element("x"))])
+                },
+            )],
+            "two parts are the member \"x\"",
+        ),
         (vec![("A", mixed)], "type `{urn:shop}A`: it has text and elements"),
         (vec![("A", content(vec![one(holding("x", list))]))], "x: a list holds single values"),
         (vec![("A", content(vec![one(fixed(element("x")))]))], "x: the character U+0000"),
-        (vec![("A", content(vec![one(fixed(typed("x", "A")))]))],
-            "element `{urn:shop}x`: only an element that holds a value can have a fixed one"),
-        (vec![("A", content(vec![one(XmlElement { member: "".into(), ..element("x") })]))],
-            "a part has an empty member name"),
+        (
+            vec![("A", content(vec![one(fixed(typed("x", "A")))]))],
+            "element `{urn:shop}x`: only an element that holds a value can have a fixed one",
+        ),
+        (
+            vec![("A", content(vec![one(XmlElement { member: "".into(), ..element("x") })]))],
+            "a part has an empty member name",
+        ),
         (vec![("A", content(vec![one(element("xsi_type"))]))], "the members \"text\" and"),
-        (vec![("A", XmlType { is_abstract: true, ..XmlType::default() }),
-              ("B", content(vec![one(typed("x", "A"))]))],
-            "type `{urn:shop}B`: the type `{urn:shop}A` is abstract"),
+        (
+            vec![
+                ("A", XmlType { is_abstract: true, ..XmlType::default() }),
+                ("B", content(vec![one(typed("x", "A"))])),
+            ],
+            "type `{urn:shop}B`: the type `{urn:shop}A` is abstract",
+        ),
         (vec![("A", content(vec![deep]))], "its groups nest deeper than 32 levels"),
     ];
     for (all, expected) in table {
@@ -87,6 +107,9 @@ fn faults_of_operations_name_their_place() {
     assert!(faults_of_operation(&all, &shared).contains("input: two parts are the member \"id\""));
     for action in ["a\"b", "a\r\nX: y", "é", "a\\b"] {
         let odd = SoapOperation { action: action.to_owned(), ..good() };
-        assert!(faults_of_operation(&all, &odd).contains("action: only printable ASCII"), "{action}");
+        assert!(
+            faults_of_operation(&all, &odd).contains("action: only printable ASCII"),
+            "{action}"
+        );
     }
 }
