@@ -131,6 +131,8 @@ impl<'a> Checking<'a> {
             let kind = self.index.toolsets.get(&key).map(|toolset| toolset.kind);
             if kind == Some(ToolsetKind::Builtin) {
                 self.report(entry, "its toolset is of kind `builtin`, whose tools are given");
+            } else if let Some(connection) = &entry.value.connection {
+                self.need(entry, Kind::Connection, &format!("{tenant}/{connection}"));
             }
         }
     }

@@ -15,8 +15,8 @@ use super::list::{Frame, ToolList};
 use super::permission::Policies;
 use super::prompts::{PromptList, instructions};
 use super::shown::{Setting, ShownKey, ShownToolset};
-use super::soap::{self, Backing};
-use super::toolset::CompiledToolset;
+use super::soap;
+use super::toolset::{Behind, CompiledToolset};
 use super::view::{View, ViewInputs};
 use super::{
     Assignment, ClientApplication, ClientApplicationId, CompiledConnection, Connection,
@@ -24,13 +24,14 @@ use super::{
     Tenant, TenantId, Tool, ToolListing, ToolsetId, check, entities, exposed, faults,
 };
 use crate::http;
+use crate::settings::Network;
 
 /// Everything a snapshot consists of.
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
     pub(super) views: HashMap<TenantId, HashMap<ClientApplicationId, Arc<View>>>,
     pub(super) former: FormerTools,
-    connections: HashMap<(TenantId, ConnectionId), KnownConnection>,
+    connections: Connections,
     tenants: HashMap<TenantId, Arc<CompiledTenant>>,
     toolsets: HashMap<(TenantId, ToolsetId), Arc<CompiledToolset>>,
     shown: HashMap<ShownKey, Arc<ShownToolset>>,
@@ -38,10 +39,13 @@ pub(super) struct Compiled {
 }
 
 #[derive(Debug)]
-struct KnownConnection {
+pub(super) struct KnownConnection {
     entity: Arc<Connection>,
-    compiled: Arc<CompiledConnection>,
+    pub(super) compiled: Arc<CompiledConnection>,
 }
+
+/// Connections by tenant and id.
+pub(super) type Connections = HashMap<(TenantId, ConnectionId), KnownConnection>;
 
 /// What all views of a tenant share.
 #[derive(Debug)]
@@ -108,13 +112,22 @@ fn report<T: Entity>(entry: &Entry<T>, faults: Vec<String>, problems: &mut Vec<P
 
 impl Compiler<'_> {
     fn connections(&mut self) {
+        let mut allowances: HashMap<&str, Arc<[Network]>> = HashMap::new();
+        for tenant in &self.entities.tenants {
+            let networks = tenant.value.egress_allowances.as_slice();
+            allowances.insert(tenant.value.id.as_str(), networks.into());
+        }
         for entry in &self.entities.connections {
             let entity = &entry.value;
             let key = (entity.tenant.clone(), entity.id.clone());
             let known = self.previous.and_then(|previous| previous.connections.get(&key));
-            let compiled = match known.filter(|known| Arc::ptr_eq(&known.entity, entity)) {
+            let allowed = allowances.get(entity.tenant.as_str()).cloned().unwrap_or_default();
+            let is_same = |known: &&KnownConnection| {
+                Arc::ptr_eq(&known.entity, entity) && known.compiled.egress_allowances == allowed
+            };
+            let compiled = match known.filter(is_same) {
                 Some(known) => Arc::clone(&known.compiled),
-                None => match CompiledConnection::compile(entity) {
+                None => match CompiledConnection::compile(entity, allowed) {
                     Ok(compiled) => Arc::new(compiled),
                     Err(faults) => {
                         report(entry, faults, &mut self.problems);
@@ -141,26 +154,23 @@ impl Compiler<'_> {
             let known = before.map(|before| (&*before.entity, before.types.as_ref()));
             let types = soap::types(entity, known, &mut faults);
             report(entry, faults, &mut self.problems);
-            let connection = entity.connection.as_ref().and_then(|connection| {
-                let key = (entity.tenant.clone(), connection.clone());
-                self.made.connections.get(&key).map(|known| &known.compiled)
-            });
-            let backing = Backing { kind: entity.kind, connection, types: types.as_ref() };
+            let behind = Behind::new(entity, &self.made.connections, types.as_ref());
             let own = tools.remove(&(entity.tenant.as_str(), entity.id.as_str()));
             let own = own.unwrap_or_default();
             let problems = &mut self.problems;
             let compiled =
-                CompiledToolset::compile(entity, backing, &own, before, |entry, faults| {
+                CompiledToolset::compile(entity, behind, &own, before, |entry, faults| {
                     report(entry, faults, problems);
                 });
-            self.made.former.keep_tools(self.former, before, &compiled, self.grace);
+            let former = &mut self.made.former;
+            former.keep_tools(self.former, before, &compiled, behind, self.grace);
             self.made.toolsets.insert(key, compiled);
         }
         self.made.former.bound(TOOLS_MAX);
         // Tools of toolsets that are not there: what else is wrong with them is told too.
         for entry in tools.into_values().flatten() {
             if let Err(faults) =
-                super::CompiledTool::rest(&entry.value, Backing::nothing(&entry.value))
+                super::CompiledTool::rest(&entry.value, soap::Backing::nothing(&entry.value))
             {
                 report(entry, faults, &mut self.problems);
             }

@@ -1,12 +1,19 @@
 //! A connection made ready: its URL taken apart, its headers judged.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use url::{Host, Url};
 
-use super::{Connection, ConnectionId, Correlation, CorrelationStrategy, Secret, TenantId};
+use super::credentials::{CompiledCredentials, not_absolute};
+use super::{
+    ClientCertificate, Connection, ConnectionId, Correlation, CorrelationStrategy, Secret,
+    TenantId, forwarding,
+};
 use crate::http::{is_field_name, is_framing};
+use crate::settings::Network;
 
 /// Longest time a timeout may be set to: a day.
 pub const TIMEOUT_MS_MAX: u64 = 86_400_000;
@@ -15,7 +22,7 @@ const BASE_URL_BYTES_MAX: usize = 2_048;
 const HEADERS_MAX: usize = 50;
 const HEADER_VALUE_BYTES_MAX: usize = 8_192;
 
-const HEADER_NAME_BYTES_MAX: usize = 256;
+pub(super) const HEADER_NAME_BYTES_MAX: usize = 256;
 
 /// Where the id goes when nothing else is said.
 const CORRELATION_HEADER: &str = "X-Correlation-Id";
@@ -41,8 +48,19 @@ pub struct CompiledConnection {
     pub authority: Box<str>,
     /// What stands before every tool's path: empty, or `/` and more without a `/` at its end.
     pub base_path: Box<str>,
-    /// Sent with every request.
+    /// Sent with every request, besides the headers of credentials.
     pub headers: Vec<(Box<str>, Secret)>,
+    /// What it proves itself with.
+    pub credentials: CompiledCredentials,
+    /// The certificate shown to the API.
+    pub client_certificate: Option<ClientCertificate>,
+    /// Headers of the client that go on: their names there, and at the API.
+    pub forward_headers: Vec<(Box<str>, Box<str>)>,
+    /// Networks it may reach although they are not public: the tenant's.
+    pub egress_allowances: Arc<[Network]>,
+    /// Tells whose sockets are interchangeable with its own: the same host and port, roots,
+    /// certificate and allowances.
+    pub socket_key: Box<str>,
     /// Longest time until the connection stands; the setting where `None`.
     pub connect_timeout: Option<Duration>,
     /// Longest time until the response's headers are there; the setting where `None`.
@@ -70,7 +88,10 @@ pub struct CorrelationHeader {
 
 impl CompiledConnection {
     /// Takes a connection apart. All that is wrong with it comes back, not only the first.
-    pub(super) fn compile(connection: &Connection) -> Result<Self, Vec<String>> {
+    pub(super) fn compile(
+        connection: &Connection,
+        egress_allowances: Arc<[Network]>,
+    ) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let mut note = |fault: Result<Option<Duration>, String>| {
             fault.unwrap_or_else(|fault| {
@@ -83,9 +104,17 @@ impl CompiledConnection {
         let total_timeout = note(timeout("total_timeout_ms", connection.total_timeout_ms));
         let headers = headers(connection, &mut faults);
         for file in connection.tls_roots.iter().filter(|file| !file.is_absolute()) {
-            faults.push(format!("tls_roots: `{}` is not an absolute path", file.display()));
+            faults.push(format!("tls_roots: {}", not_absolute(file)));
         }
-        let correlation = correlation(connection, &mut faults);
+        let credentials = CompiledCredentials::compile(connection, &headers, &mut faults);
+        let correlation = correlation(connection, &credentials, &mut faults);
+        let is_set = |name: &str| {
+            credentials.sets_header(name)
+                || correlation.as_ref().is_some_and(|own| own.name.eq_ignore_ascii_case(name))
+                || (connection.correlation.traceparent && name.eq_ignore_ascii_case("traceparent"))
+        };
+        let forward_headers = forwarding::compile(connection, &is_set, &mut faults);
+        certificate(connection, &mut faults);
         let base = match Base::parse(&connection.base_url) {
             Ok(base) if faults.is_empty() => base,
             Ok(_) => return Err(faults),
@@ -97,12 +126,17 @@ impl CompiledConnection {
         Ok(Self {
             tenant: connection.tenant.clone(),
             id: connection.id.clone(),
+            socket_key: socket_key(connection, &base.authority, &egress_allowances),
             is_https: base.is_https,
             host: base.host,
             port: base.port,
             authority: base.authority,
             base_path: base.path,
             headers,
+            credentials,
+            client_certificate: connection.client_certificate.clone(),
+            forward_headers,
+            egress_allowances,
             connect_timeout,
             headers_timeout,
             total_timeout,
@@ -111,6 +145,17 @@ impl CompiledConnection {
             correlation,
             traceparent: connection.correlation.traceparent,
         })
+    }
+}
+
+impl CompiledConnection {
+    /// Whether requests have a header of this name whatever a tool says.
+    pub(super) fn sets_header(&self, name: &str) -> bool {
+        let is_it = |other: &str| other.eq_ignore_ascii_case(name);
+        self.credentials.sets_header(name)
+            || self.correlation.as_ref().is_some_and(|own| is_it(&own.name))
+            || (self.traceparent && is_it("traceparent"))
+            || self.forward_headers.iter().any(|(_, to)| is_it(to))
     }
 }
 
@@ -124,16 +169,16 @@ pub(super) fn timeout(key: &str, value_ms: Option<u64>) -> Result<Option<Duratio
     }
 }
 
-struct Base {
-    is_https: bool,
-    host: Box<str>,
-    port: u16,
-    authority: Box<str>,
-    path: Box<str>,
+pub(super) struct Base {
+    pub(super) is_https: bool,
+    pub(super) host: Box<str>,
+    pub(super) port: u16,
+    pub(super) authority: Box<str>,
+    pub(super) path: Box<str>,
 }
 
 impl Base {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > BASE_URL_BYTES_MAX {
             return Err(format!("longer than {BASE_URL_BYTES_MAX} bytes"));
         }
@@ -148,7 +193,7 @@ impl Base {
             _ => return Err("expected http:// or https://".to_owned()),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("must not carry a user or password: use `headers`".to_owned());
+            return Err("must not carry a user or password: use `credentials`".to_owned());
         }
         if url.fragment().is_some() || url.query().is_some() {
             return Err("must end with its path, without `?` or `#`".to_owned());
@@ -175,6 +220,46 @@ impl Base {
     }
 }
 
+/// Whether the runtime writes a header of this name itself.
+pub(super) fn is_reserved(name: &str) -> bool {
+    is_framing(name) || RESERVED_HEADERS.iter().any(|other| other.eq_ignore_ascii_case(name))
+}
+
+/// A socket that was opened for somebody else is of no use to whoever trusts or shows another, or
+/// may not reach what that one may.
+fn socket_key(connection: &Connection, authority: &str, allowances: &[Network]) -> Box<str> {
+    let mut key = authority.to_owned();
+    let certificate = connection.client_certificate.iter();
+    let files = certificate.flat_map(|own| [&own.certificate, &own.key]);
+    for (mark, path) in connection
+        .tls_roots
+        .iter()
+        .map(|root| ("\nroot ", root))
+        .chain(files.map(|file| ("\nown ", file)))
+    {
+        key.push_str(mark);
+        key.push_str(&path.to_string_lossy());
+    }
+    for network in allowances {
+        let _ = write!(key, "\nto {network}");
+    }
+    key.into()
+}
+
+fn certificate(connection: &Connection, faults: &mut Vec<String>) {
+    let Some(ClientCertificate { certificate, key }) = &connection.client_certificate else {
+        return;
+    };
+    for (field, path) in [("certificate", certificate), ("key", key)] {
+        if !path.is_absolute() {
+            faults.push(format!("client_certificate.{field}: {}", not_absolute(path)));
+        }
+    }
+    if !connection.base_url.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:")) {
+        faults.push("client_certificate: is shown over https only".to_owned());
+    }
+}
+
 fn headers(connection: &Connection, faults: &mut Vec<String>) -> Vec<(Box<str>, Secret)> {
     let mut good: Vec<(Box<str>, Secret)> = Vec::new();
     if connection.headers.len() > HEADERS_MAX {
@@ -184,10 +269,9 @@ fn headers(connection: &Connection, faults: &mut Vec<String>) -> Vec<(Box<str>, 
     for (name, value) in &connection.headers {
         let value = value.expose();
         let shown = super::names::shortened(name);
-        let lower = name.to_ascii_lowercase();
         if name.len() > HEADER_NAME_BYTES_MAX || !is_field_name(name) {
             faults.push(format!("headers: {shown:?} is not a header name"));
-        } else if is_framing(name) || RESERVED_HEADERS.contains(&lower.as_str()) {
+        } else if is_reserved(name) {
             faults.push(format!("headers: `{shown}` is written by the runtime itself"));
         } else if good.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
             faults.push(format!("headers: `{shown}` stands there twice"));
@@ -205,14 +289,20 @@ fn headers(connection: &Connection, faults: &mut Vec<String>) -> Vec<(Box<str>, 
 }
 
 /// What a client may choose must not pass for a credential.
-const CREDENTIAL_HEADERS: [&str; 4] =
+pub(super) const CREDENTIAL_HEADERS: [&str; 4] =
     ["authorization", "proxy-authorization", "cookie", "x-api-key"];
 
 /// The header of the correlation id, and its own faults. Nobody else may send what it sends.
-fn correlation(connection: &Connection, faults: &mut Vec<String>) -> Option<CorrelationHeader> {
+fn correlation(
+    connection: &Connection,
+    credentials: &CompiledCredentials,
+    faults: &mut Vec<String>,
+) -> Option<CorrelationHeader> {
     let Correlation { strategy, header, traceparent } = &connection.correlation;
-    let is_set =
-        |name: &str| connection.headers.keys().any(|other| other.eq_ignore_ascii_case(name));
+    let is_set = |name: &str| {
+        credentials.sets_header(name)
+            || connection.headers.keys().any(|other| other.eq_ignore_ascii_case(name))
+    };
     if *traceparent && is_set("traceparent") {
         faults.push("correlation: `traceparent` is among the headers too".to_owned());
     }
@@ -221,10 +311,7 @@ fn correlation(connection: &Connection, faults: &mut Vec<String>) -> Option<Corr
     let shown = super::names::shortened(name);
     if name.len() > HEADER_NAME_BYTES_MAX || !is_field_name(name) {
         faults.push(format!("correlation.header: {shown:?} is not a header name"));
-    } else if is_framing(name)
-        || RESERVED_HEADERS.contains(&lower.as_str())
-        || lower == "traceparent"
-    {
+    } else if is_reserved(name) || lower == "traceparent" {
         faults.push(format!("correlation.header: `{shown}` is written by the runtime itself"));
     } else if CREDENTIAL_HEADERS.contains(&lower.as_str()) {
         faults.push(format!("correlation.header: `{shown}` is for credentials"));
@@ -245,6 +332,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    fn compile(connection: &Connection) -> Result<CompiledConnection, Vec<String>> {
+        CompiledConnection::compile(connection, Arc::default())
+    }
 
     fn connection(base_url: &str, headers: &[(&str, &str)]) -> Connection {
         Connection {
@@ -284,7 +375,7 @@ mod tests {
             ),
         ];
         for (url, expected) in table {
-            let compiled = CompiledConnection::compile(&connection(url, &[])).unwrap();
+            let compiled = compile(&connection(url, &[])).unwrap();
             let CompiledConnection { is_https, host, port, authority, base_path, .. } = compiled;
             assert_eq!((is_https, &*host, port, &*authority, &*base_path), expected, "{url}");
         }
@@ -305,7 +396,7 @@ mod tests {
             ("http://h/a\r\nb", "white space or control"),
             (&format!("http://h/{}", "x".repeat(3000)), "longer than"),
         ] {
-            let faults = CompiledConnection::compile(&connection(url, &[])).unwrap_err();
+            let faults = compile(&connection(url, &[])).unwrap_err();
             assert!(faults.len() == 1 && faults[0].contains(expected), "{url}: {faults:?}");
         }
     }
@@ -313,7 +404,7 @@ mod tests {
     #[test]
     fn headers_are_judged_and_masked() {
         let good = connection("http://h", &[("Authorization", " Bearer s3cr3t ")]);
-        let compiled = CompiledConnection::compile(&good).unwrap();
+        let compiled = compile(&good).unwrap();
         assert_eq!(compiled.headers[0].1.expose(), "Bearer s3cr3t");
         assert!(!format!("{compiled:?} {good:?}").contains("s3cr3t"));
 
@@ -321,26 +412,26 @@ mod tests {
             "http://h",
             &[("Host", "x"), ("a b", "x"), ("X-A", "s3cr3t\r\nX-B: y"), ("x-c", "1"), ("X-C", "2")],
         );
-        let faults = CompiledConnection::compile(&bad).unwrap_err();
+        let faults = compile(&bad).unwrap_err();
         assert_eq!(faults.len(), 4, "{faults:?}");
         assert!(!faults.concat().contains("s3cr3t"));
     }
 
     #[test]
     fn correlation_has_a_header_of_its_own() {
-        let compile = |strategy, header: Option<&str>, traceparent| {
+        let correlated = |strategy, header: Option<&str>, traceparent| {
             let mut connection = connection("http://h", &[("X-Team", "a"), ("TraceParent", "b")]);
             connection.correlation =
                 Correlation { strategy, header: header.map(str::to_owned), traceparent };
-            CompiledConnection::compile(&connection)
+            compile(&connection)
         };
-        let none = compile(CorrelationStrategy::None, None, false).unwrap();
+        let none = correlated(CorrelationStrategy::None, None, false).unwrap();
         assert_eq!(none.correlation, None);
-        let external = compile(CorrelationStrategy::ExternalId, None, false).unwrap();
+        let external = correlated(CorrelationStrategy::ExternalId, None, false).unwrap();
         let expected =
             CorrelationHeader { name: CORRELATION_HEADER.into(), is_execution_id: false };
         assert_eq!(external.correlation, Some(expected));
-        let own = compile(CorrelationStrategy::ExecutionId, Some("X-Call"), false).unwrap();
+        let own = correlated(CorrelationStrategy::ExecutionId, Some("X-Call"), false).unwrap();
         assert!(own.correlation.is_some_and(|header| header.is_execution_id));
         for (header, traceparent, expected) in [
             (Some("x-team"), false, "is among the headers too"),
@@ -351,7 +442,7 @@ mod tests {
             (None, true, "`traceparent` is among the headers"),
         ] {
             let faults =
-                compile(CorrelationStrategy::ExecutionId, header, traceparent).unwrap_err();
+                correlated(CorrelationStrategy::ExecutionId, header, traceparent).unwrap_err();
             assert!(faults[0].contains(expected), "{faults:?}");
         }
     }
@@ -362,6 +453,111 @@ mod tests {
         bad.connect_timeout_ms = Some(0);
         bad.total_timeout_ms = Some(TIMEOUT_MS_MAX + 1);
         bad.tls_roots = vec![PathBuf::from("roots.pem")];
-        assert_eq!(CompiledConnection::compile(&bad).unwrap_err().len(), 5);
+        assert_eq!(compile(&bad).unwrap_err().len(), 5);
+    }
+
+    #[test]
+    fn nothing_is_set_twice() {
+        let judged = |text: &str| {
+            let lines =
+                format!("tenant = \"acme\"\nid = \"api\"\nbase_url = \"https://h\"\n{text}");
+            compile(&toml::from_str(&lines).unwrap()).map_err(|faults| faults.join(" | "))
+        };
+        let (basic, bearer) = (
+            r#"{ kind = "basic", username = "u", password = "s3cr3t" }"#,
+            r#"{ kind = "bearer", token = "s3cr3t" }"#,
+        );
+        let key = |place: &str, name: &str| {
+            format!(
+                r#"{{ kind = "api_key", place = "{place}", name = "{name}", value = "s3cr3t" }}"#
+            )
+        };
+        let pass = r#"{ kind = "pass_through", audience = "orders" }"#;
+        let table = [
+            (format!("credentials = [{basic}, {bearer}]"), "credentials[1]: the header `Author"),
+            (format!("credentials = [{bearer}, {pass}]"), "credentials[1]: the header"),
+            (format!("headers = {{ authorization = \"x\" }}\ncredentials = [{basic}]"), "[0]: the h"),
+            (
+                format!("credentials = [{}, {}]", key("header", "X-K"), key("header", "x-k")),
+                "`x-k` is set",
+            ),
+            (
+                format!("credentials = [{}, {}]", key("query", "k"), key("query", "k")),
+                "the parameter `k` is set",
+            ),
+            (
+                format!("headers = {{ Cookie = \"a=b\" }}\ncredentials = [{}]", key("cookie", "a")),
+                "the cookie `a` is set",
+            ),
+            (format!("credentials = [{}]", key("header", "Host")), "written by the runtime"),
+            (format!("credentials = [{}]", key("header", "Cookie")), "place = \"cookie\""),
+            (format!("credentials = [{}]", key("header", "a b")), "is not a header name"),
+            (
+                format!(
+                    "credentials = [{}]\ncorrelation = {{ strategy = \"execution_id\", header = \
+                     \"X-Call\" }}",
+                    key("header", "x-call")
+                ),
+                "is among the headers too",
+            ),
+            (
+                format!("credentials = [{}]\nforward_headers = {{ A = \"X-K\" }}", key("header", "X-K")),
+                "is set by the connection already",
+            ),
+            ("forward_headers = { Cookie = \"X-C\" }".to_owned(), "carries credentials"),
+            ("forward_headers = { A = \"X\", B = \"x\" }".to_owned(), "two headers become `x`"),
+            (
+                r#"credentials = [{ kind = "bearer", token = { file = "a/b" } }]"#.to_owned(),
+                "token: `a/b` is not an absolute path",
+            ),
+            (
+                r#"credentials = [{ kind = "bearer", token = { systemd_credential = "../a" } }]"#
+                    .to_owned(),
+                "cannot be the name of a credential",
+            ),
+            (
+                r#"credentials = [{ kind = "basic", username = "a:b", password = "x" }]"#.to_owned(),
+                "has no colon",
+            ),
+            (
+                r#"client_certificate = { certificate = "c.pem", key = "/k.pem" }"#.to_owned(),
+                "client_certificate.certificate: `c.pem`",
+            ),
+            (
+                r#"credentials = [{ kind = "oauth_client_credentials", token_url = "ftp://x", client_id = "",
+                client_secret = "s3cr3t", parameters = { scope = "x" } }]"#
+                    .replace('\n', " "),
+                "token_url: expected http",
+            ),
+        ];
+        for (text, expected) in table {
+            let faults = judged(&text).unwrap_err();
+            assert!(faults.contains(expected) && !faults.contains("s3cr3t"), "{text}: {faults}");
+        }
+        let good = format!(
+            "headers = {{ Cookie = \"a=b\" }}\ncredentials = [{basic}, {}, {}]\n\
+             forward_headers = {{ Accept-Language = \"accept-language\" }}",
+            key("cookie", "c"),
+            key("query", "k")
+        );
+        let made = judged(&good).unwrap();
+        let proof = made.credentials.ready.as_ref().unwrap();
+        assert_eq!(proof.headers[0].1.expose(), "a=b; c=s3cr3t");
+        assert!(!format!("{made:?}").contains("s3cr3t"));
+    }
+
+    #[test]
+    fn sockets_are_shared_by_who_shows_and_trusts_the_same() {
+        let mut one = connection("https://h", &[]);
+        let key = |connection: &Connection| compile(connection).unwrap().socket_key;
+        let plain = key(&one);
+        one.tls_roots = vec![PathBuf::from("/a")];
+        let rooted = key(&one);
+        let files = ClientCertificate { certificate: "/a".into(), key: "/b".into() };
+        one.client_certificate = Some(files);
+        let shown = key(&one);
+        assert!(plain != rooted && rooted != shown && plain != shown);
+        one.base_url = "http://h".to_owned();
+        assert!(compile(&one).unwrap_err()[0].contains("over https only"));
     }
 }

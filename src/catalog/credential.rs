@@ -1,14 +1,17 @@
 //! What a connection proves itself with, and where its secrets come from.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Secret, model::is_default};
 
 /// Where a secret comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum SecretSource {
     /// It stands here; the store keeps it sealed, and whatever is shown has a mask in its place.
@@ -18,15 +21,80 @@ pub enum SecretSource {
 }
 
 /// A place where a secret is kept. The place is no secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SecretReference {
     /// A variable of the process's environment.
     Environment(String),
-    /// A file, by its absolute path; white space at its end does not count.
+    /// A file, by its absolute path; the end of its last line does not count.
     File(PathBuf),
     /// A credential that systemd gave to the service, by its name.
     SystemdCredential(String),
+}
+
+impl<'de> Deserialize<'de> for SecretSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SourceVisitor)
+    }
+}
+
+/// Says what is expected without a word of what was found: it may be the secret.
+struct SourceVisitor;
+
+impl SourceVisitor {
+    fn refuse<E: de::Error>() -> E {
+        E::custom(
+            "expected the secret as text, or where it is: { environment = \"NAME\" }, \
+             { file = \"/path\" } or { systemd_credential = \"name\" }",
+        )
+    }
+}
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = SecretSource;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a secret, or where it is")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<SecretSource, E> {
+        Ok(SecretSource::Text(Secret::new(text)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SecretSource, A::Error> {
+        let read = SecretReference::deserialize(MapAccessDeserializer::new(map));
+        read.map(SecretSource::Elsewhere).map_err(|_| Self::refuse())
+    }
+
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<SecretSource, E> {
+        Err(Self::refuse())
+    }
+
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<SecretSource, E> {
+        Err(Self::refuse())
+    }
+
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<SecretSource, E> {
+        Err(Self::refuse())
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<SecretSource, E> {
+        Err(Self::refuse())
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<SecretSource, E> {
+        Err(Self::refuse())
+    }
+}
+
+impl fmt::Display for SecretReference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment(name) => write!(formatter, "the environment variable `{name}`"),
+            Self::File(path) => write!(formatter, "the file {}", path.display()),
+            Self::SystemdCredential(name) => write!(formatter, "the systemd credential `{name}`"),
+        }
+    }
 }
 
 /// Where an API key goes.
@@ -110,6 +178,49 @@ pub enum Credential {
         /// The audience that the client's token must name.
         audience: String,
     },
+}
+
+impl Credential {
+    /// The word of its `kind`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Basic { .. } => "basic",
+            Self::Bearer { .. } => "bearer",
+            Self::ApiKey { .. } => "api_key",
+            Self::OauthClientCredentials { .. } => "oauth_client_credentials",
+            Self::WsSecurity { .. } => "ws_security",
+            Self::PassThrough { .. } => "pass_through",
+        }
+    }
+
+    /// Its secret, and the field it stands in.
+    pub fn secret(&self) -> Option<(&'static str, &SecretSource)> {
+        match self {
+            Self::Basic { password, .. } | Self::WsSecurity { password, .. } => {
+                Some(("password", password))
+            }
+            Self::Bearer { token } => Some(("token", token)),
+            Self::ApiKey { value, .. } => Some(("value", value)),
+            Self::OauthClientCredentials { client_secret, .. } => {
+                Some(("client_secret", client_secret))
+            }
+            Self::PassThrough { .. } => None,
+        }
+    }
+
+    pub(super) fn secret_mut(&mut self) -> Option<(&'static str, &mut SecretSource)> {
+        match self {
+            Self::Basic { password, .. } | Self::WsSecurity { password, .. } => {
+                Some(("password", password))
+            }
+            Self::Bearer { token } => Some(("token", token)),
+            Self::ApiKey { value, .. } => Some(("value", value)),
+            Self::OauthClientCredentials { client_secret, .. } => {
+                Some(("client_secret", client_secret))
+            }
+            Self::PassThrough { .. } => None,
+        }
+    }
 }
 
 /// The certificate a connection shows to the API, as PEM files by their absolute paths.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::list::ToolList;
 use super::shown::ViewTool;
-use super::toolset::CompiledToolset;
+use super::toolset::{Behind, CompiledToolset};
 use super::{
     ClientApplicationId, CompiledTool, OperationName, Row, RowError, TenantId, Tool, ToolName,
     ToolsetId,
@@ -208,14 +208,14 @@ impl FormerTools {
         older: &Self,
         before: Option<&Arc<CompiledToolset>>,
         after: &Arc<CompiledToolset>,
+        behind: Behind<'_>,
         grace: Grace,
     ) {
         let before = before.filter(|before| !Arc::ptr_eq(before, after));
         if older.tools.is_empty() && before.is_none() {
             return;
         }
-        let backing = after.backing();
-        if backing.connection.is_none() {
+        if after.connection.is_none() {
             return;
         }
         let key = (after.entity.tenant.clone(), after.entity.id.clone());
@@ -241,6 +241,7 @@ impl FormerTools {
                 return false;
             }
             let compiled = former.compiled.take();
+            let backing = behind.of(&former.entity);
             former.compiled = compiled
                 .filter(|compiled| compiled.is_of(&former.entity, backing))
                 // One that does not fit its connection any more is not callable any more.

@@ -29,6 +29,7 @@ mod check;
 mod compile;
 mod connection;
 mod credential;
+mod credentials;
 mod deprecated;
 mod document;
 mod effects;
@@ -40,6 +41,7 @@ pub mod files;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod formats;
+mod forwarding;
 mod fragment;
 mod history;
 mod limits;
@@ -51,6 +53,7 @@ mod permission;
 mod policy;
 mod problem;
 mod prompts;
+mod proof;
 mod rows;
 mod schema_hash;
 pub mod search;
@@ -72,6 +75,7 @@ pub use credential::{
     ApiKeyPlace, CircuitBreaker, ClientCertificate, Credential, Retries, SecretReference,
     SecretSource, TokenEndpointAuthentication,
 };
+pub use credentials::{CompiledCredentials, Endpoint, OauthClient};
 pub use deprecated::{Deprecated, FormerTools, Grace};
 pub use document::{Document, InvalidEntity};
 pub use effects::EffectByArgument;
@@ -99,6 +103,7 @@ pub use policy::{
 };
 pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::{EffectivePrompt, PROMPT_MIME_TYPE};
+pub use proof::{Proof, ResolvedCredential};
 pub use rows::{Row, RowError};
 pub use secrets::MASK;
 pub use shown::ViewTool;

@@ -110,7 +110,7 @@ pub struct Connection {
     pub id: ConnectionId,
     /// Scheme, host, port and the path all tools' paths are appended to.
     pub base_url: String,
-    /// Sent with every request; this is where an API's credential goes.
+    /// Sent with every request. Their values are kept like secrets.
     #[serde(
         default,
         deserialize_with = "super::secrets::headers",
@@ -118,7 +118,11 @@ pub struct Connection {
     )]
     pub headers: BTreeMap<String, Secret>,
     /// What it proves itself with.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "super::secrets::credentials",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub credentials: Vec<Credential>,
     /// The certificate shown to the API.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -201,7 +201,7 @@ impl CompiledTool {
             })
             .ok();
         if let Some(connection) = backing.connection {
-            check_headers(tool, connection, &mut faults);
+            check_set(tool, connection, &mut faults);
         }
         let plans = (request, effects, response, total_timeout);
         let (Some(request), Some(effects), Some((response, output)), Some(total_timeout)) = plans
@@ -312,21 +312,20 @@ fn with_next(input: &Value, budget: &ResultBudget) -> Option<Value> {
     Some(input)
 }
 
-/// A caller's argument must not get in the way of the connection's own headers: credentials.
-fn check_headers(tool: &Tool, connection: &CompiledConnection, faults: &mut Vec<String>) {
-    for rule in tool.fields.iter().filter(|rule| rule.location == Location::Header) {
+/// A caller's argument must not get in the way of what the connection sets: credentials.
+fn check_set(tool: &Tool, connection: &CompiledConnection, faults: &mut Vec<String>) {
+    for rule in &tool.fields {
         let name = rule.source_field_name.trim_end_matches("[*]");
-        let is_sent =
-            connection.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name))
-                || connection
-                    .correlation
-                    .as_ref()
-                    .is_some_and(|own| own.name.eq_ignore_ascii_case(name))
-                || (connection.traceparent && name.eq_ignore_ascii_case("traceparent"));
-        if is_sent {
+        let (is_set, what) = match rule.location {
+            Location::Header => (connection.sets_header(name), "header"),
+            Location::Query => (connection.credentials.sets_query(name), "parameter"),
+            Location::Cookie => (connection.credentials.sets_cookie(name), "cookie"),
+            Location::Path | Location::Body => (false, ""),
+        };
+        if is_set {
             faults.push(format!(
-                "field {name} (header): the connection `{}` sets this header; remove one of them",
-                connection.id
+                "field {name} ({}): the connection `{}` sets this {what}; remove one of them",
+                rule.location, connection.id
             ));
         }
     }

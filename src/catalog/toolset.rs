@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::compile::Connections;
 use super::soap::Backing;
 use super::{
-    BuiltinTool, CompiledConnection, CompiledTool, Entry, OperationName, Tool, Toolset, ToolsetKind,
+    BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Entry, OperationName, Tool,
+    Toolset, ToolsetKind,
 };
 use crate::mapping::soap::SoapTypes;
 
@@ -18,10 +20,56 @@ pub(super) struct CompiledToolset {
     /// Published ones, by the names of their operations.
     pub(super) tools: Vec<Arc<CompiledTool>>,
     /// Those that are not published and have no faults, likewise in order.
-    unpublished: Vec<Arc<Tool>>,
+    unpublished: Vec<Unpublished>,
     pub(super) title: Option<Arc<str>>,
     pub(super) description: Option<Arc<str>>,
     pub(super) prompt: Option<Arc<str>>,
+}
+
+/// A tool that nobody is shown, and what is behind it with which it has no faults.
+#[derive(Debug)]
+struct Unpublished {
+    tool: Arc<Tool>,
+    connection: Option<Arc<CompiledConnection>>,
+    types: Option<Arc<SoapTypes>>,
+}
+
+/// What a toolset's tools have behind them: its connection or one of their own, and the types of
+/// its messages.
+#[derive(Clone, Copy)]
+pub(super) struct Behind<'a> {
+    toolset: &'a Toolset,
+    connections: &'a Connections,
+    types: Option<&'a Arc<SoapTypes>>,
+}
+
+impl<'a> Behind<'a> {
+    pub(super) fn new(
+        toolset: &'a Toolset,
+        connections: &'a Connections,
+        types: Option<&'a Arc<SoapTypes>>,
+    ) -> Self {
+        Self { toolset, connections, types }
+    }
+
+    fn of_toolset(self) -> Option<&'a Arc<CompiledConnection>> {
+        self.find(self.toolset.connection.as_ref()?)
+    }
+
+    /// What a tool has behind it.
+    pub(super) fn of(self, tool: &Tool) -> Backing<'a> {
+        let connection = tool.connection.as_ref().or(self.toolset.connection.as_ref());
+        Backing {
+            kind: self.toolset.kind,
+            connection: connection.and_then(|connection| self.find(connection)),
+            types: self.types,
+        }
+    }
+
+    fn find(self, connection: &ConnectionId) -> Option<&'a Arc<CompiledConnection>> {
+        let key = (self.toolset.tenant.clone(), connection.clone());
+        self.connections.get(&key).map(|known| &known.compiled)
+    }
 }
 
 impl CompiledToolset {
@@ -29,7 +77,7 @@ impl CompiledToolset {
     /// wrong with a tool goes to `report`.
     pub(super) fn compile<'a>(
         entity: &Arc<Toolset>,
-        backing: Backing<'_>,
+        behind: Behind<'_>,
         tools: &[&'a Entry<Tool>],
         previous: Option<&Arc<Self>>,
         mut report: impl FnMut(&'a Entry<Tool>, Vec<String>),
@@ -39,40 +87,48 @@ impl CompiledToolset {
             ToolsetKind::Builtin => builtins(entity, previous),
         };
         let mut unpublished = Vec::new();
-        let known_behind = previous.filter(|previous| previous.is_backed_by(backing));
+        let of_toolset = behind.of_toolset();
         for entry in tools {
             let tool = &entry.value;
+            let backing = behind.of(tool);
             let known = previous.and_then(|previous| previous.tool(&tool.name));
             if let Some(known) = known.filter(|known| known.is_of(tool, backing)) {
                 compiled.push(Arc::clone(known));
                 continue;
             }
-            if known_behind.is_some_and(|previous| previous.has_unpublished(tool)) {
-                unpublished.push(Arc::clone(tool));
+            let hidden = || Unpublished {
+                tool: tool.clone(),
+                connection: backing.connection.cloned(),
+                types: backing.types.cloned(),
+            };
+            if previous.is_some_and(|previous| previous.has_unpublished(tool, backing)) {
+                unpublished.push(hidden());
                 continue;
             }
             match CompiledTool::rest(tool, backing) {
                 Ok(Some(made)) if tool.enabled => compiled.push(Arc::new(made)),
-                Ok(_) => unpublished.push(Arc::clone(tool)),
+                Ok(_) => unpublished.push(hidden()),
                 Err(faults) => report(entry, faults),
             }
         }
         compiled.sort_by(|one, other| one.source_name.cmp(&other.source_name));
         // One tool twice is a problem that is reported where tools are counted.
         compiled.dedup_by(|one, other| one.source_name == other.source_name);
-        unpublished.sort_by(|one, other| one.name.cmp(&other.name));
-        if let Some(previous) = known_behind {
+        unpublished.sort_by(|one, other| one.tool.name.cmp(&other.tool.name));
+        if let Some(previous) = previous {
             let is_unchanged = Arc::ptr_eq(&previous.entity, entity)
+                && is_same(previous.connection.as_ref(), of_toolset)
                 && are_same(&previous.tools, &compiled)
-                && are_same(&previous.unpublished, &unpublished);
+                && previous.unpublished.len() == unpublished.len()
+                && previous.unpublished.iter().zip(&unpublished).all(|(one, other)| one.is(other));
             if is_unchanged {
                 return Arc::clone(previous);
             }
         }
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
         Arc::new(Self {
-            connection: backing.connection.cloned(),
-            types: backing.types.cloned(),
+            connection: of_toolset.cloned(),
+            types: behind.types.cloned(),
             tools: compiled,
             unpublished,
             title: text(&entity.title),
@@ -88,25 +144,22 @@ impl CompiledToolset {
         self.tools.get(place)
     }
 
-    /// What its tools have behind them.
-    pub(super) fn backing(&self) -> Backing<'_> {
-        Backing {
-            kind: self.entity.kind,
-            connection: self.connection.as_ref(),
-            types: self.types.as_ref(),
-        }
-    }
-
-    fn is_backed_by(&self, backing: Backing<'_>) -> bool {
-        self.entity.kind == backing.kind
-            && is_same(self.connection.as_ref(), backing.connection)
-            && is_same(self.types.as_ref(), backing.types)
-    }
-
-    fn has_unpublished(&self, tool: &Arc<Tool>) -> bool {
-        let place = self.unpublished.binary_search_by(|known| known.name.cmp(&tool.name));
+    fn has_unpublished(&self, tool: &Arc<Tool>, backing: Backing<'_>) -> bool {
+        let place = self.unpublished.binary_search_by(|known| known.tool.name.cmp(&tool.name));
         let known = place.ok().and_then(|place| self.unpublished.get(place));
-        known.is_some_and(|known| Arc::ptr_eq(known, tool))
+        known.is_some_and(|known| {
+            Arc::ptr_eq(&known.tool, tool)
+                && is_same(known.connection.as_ref(), backing.connection)
+                && is_same(known.types.as_ref(), backing.types)
+        })
+    }
+}
+
+impl Unpublished {
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.tool, &other.tool)
+            && is_same(self.connection.as_ref(), other.connection.as_ref())
+            && is_same(self.types.as_ref(), other.types.as_ref())
     }
 }
 

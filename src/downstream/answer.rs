@@ -77,7 +77,7 @@ impl<'a> Head<'a> {
         if body.is_empty() {
             return Ok(plain(done(self.status)));
         }
-        let credentials = Credentials::of(asked.headers);
+        let credentials = Credentials::of(asked.proof);
         let media = Media::of(content_type, body);
         let text = || {
             // A text has no fields, so nobody knows whether it holds what is to be hidden.

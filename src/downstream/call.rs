@@ -1,16 +1,16 @@
 //! One call in progress: what it asks of whom, and how what happens to it is told.
 
-use std::fmt::Display;
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::catalog::{CompiledConnection, CompiledTool, ToolKind};
+use crate::catalog::{CompiledConnection, CompiledTool, Proof, Secret, ToolKind};
 use crate::http::{Known, Method};
 use crate::mapping::OutgoingRequest;
-use crate::rt::ConnectError;
 
 use super::content::ContentError;
 use super::correlation::Forwarded;
-use super::error::{CallError, Unreachable};
+use super::dial::Undialled;
+use super::error::{CallError, CredentialProblem};
 use super::exchange::{Broken, Budget};
 use super::failure::Asked;
 use super::pool::{HostKey, Line};
@@ -19,15 +19,17 @@ use super::soap::Parts;
 
 pub(crate) struct Call<'a> {
     pub(crate) tool: &'a Arc<CompiledTool>,
-    pub(crate) connection: &'a CompiledConnection,
+    pub(crate) connection: &'a Arc<CompiledConnection>,
+    /// Borrowed from the connection where it has it ready.
+    pub(crate) proof: Cow<'a, Arc<Proof>>,
+    /// A token in it that may be refused and got anew.
+    pub(crate) token: Option<Secret>,
     /// What its answer goes through.
     pub(crate) parts: Parts<'a>,
     pub(crate) request: &'a OutgoingRequest,
     pub(crate) method: Method,
     pub(crate) forwarded: Forwarded<'a>,
     pub(crate) budget: Budget,
-    /// Names the connection's host in the pool.
-    pub(crate) host_name: &'a str,
 }
 
 /// What a tool that calls an API consists of.
@@ -40,29 +42,21 @@ pub(crate) fn rest_parts(tool: &CompiledTool) -> Option<Parts<'_>> {
     }
 }
 
-pub(crate) fn asked<'a>(tool: &'a CompiledTool, connection: &'a CompiledConnection) -> Asked<'a> {
-    let (tool, connection, headers) =
-        (tool.source_name.as_str(), connection.id.as_str(), &*connection.headers);
-    Asked { tool, connection, headers }
-}
-
-/// Connections that trust different roots do not share sockets.
-pub(crate) fn host_name(connection: &CompiledConnection) -> std::borrow::Cow<'_, str> {
-    if connection.tls_roots.is_empty() {
-        return (&*connection.authority).into();
-    }
-    let roots = connection.tls_roots.iter().map(|path| path.to_string_lossy());
-    let parts: Vec<_> = std::iter::once((&*connection.authority).into()).chain(roots).collect();
-    parts.join("\n").into()
+pub(crate) fn asked<'a>(
+    tool: &'a CompiledTool,
+    connection: &'a CompiledConnection,
+    proof: &'a Proof,
+) -> Asked<'a> {
+    Asked { tool: tool.source_name.as_str(), connection: connection.id.as_str(), proof }
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn host(&self) -> HostKey<'a> {
-        HostKey { is_tls: self.connection.is_https, name: self.host_name }
+        HostKey { is_tls: self.connection.is_https, name: &self.connection.socket_key }
     }
 
-    pub(crate) fn asked(&self) -> Asked<'a> {
-        asked(self.tool, self.connection)
+    pub(crate) fn asked(&self) -> Asked<'_> {
+        asked(self.tool, self.connection, &self.proof)
     }
 
     pub(crate) fn outgoing<'b>(&'b self, target: &'b str) -> Outgoing<'b> {
@@ -70,7 +64,7 @@ impl<'a> Call<'a> {
             method: self.method.as_str(),
             host: &self.connection.authority,
             target,
-            connection_headers: &self.connection.headers,
+            proof: &self.proof,
             mapped_headers: &self.request.headers,
             forwarded: &self.forwarded,
             content_type: self.request.content_type.as_deref(),
@@ -105,9 +99,18 @@ impl<'a> Call<'a> {
         }
     }
 
-    pub(crate) fn unreachable(&self, problem: Unreachable, detail: &dyn Display) -> CallError {
-        let detail = detail.to_string();
-        CallError::Unreachable { connection: self.connection_id(), problem, detail }
+    pub(crate) fn undialled(&self, error: Undialled) -> CallError {
+        let connection = self.connection_id();
+        match error {
+            Undialled::Unreachable { problem, detail } => {
+                CallError::Unreachable { connection, problem, detail }
+            }
+            Undialled::Certificate { detail } => {
+                let problem = CredentialProblem::Certificate;
+                CallError::Credential { connection, problem, detail }
+            }
+            Undialled::Overloaded => CallError::Overloaded,
+        }
     }
 
     pub(crate) fn undecodable(&self, source: ContentError) -> CallError {
@@ -115,20 +118,12 @@ impl<'a> Call<'a> {
     }
 }
 
-pub(crate) fn problem_of(error: &ConnectError) -> Unreachable {
-    match error {
-        ConnectError::Resolve { .. } => Unreachable::Unresolved,
-        ConnectError::Refused { .. } => Unreachable::Blocked,
-        ConnectError::Connect { .. } => Unreachable::Unconnected,
-        ConnectError::Tls { .. } => Unreachable::Untrusted,
-        ConnectError::TimedOut { .. } => Unreachable::TimedOut,
-    }
-}
-
-/// Where a redirect of `line`'s answer leads, if that is another path of the same origin.
+/// Where a redirect of `line`'s answer leads, if that is another path of the same origin. An API may
+/// repeat the keys of the query it was asked with; they are added anew.
 pub(crate) fn redirect(
     line: &Line,
     connection: &CompiledConnection,
+    proof: &Proof,
     target: &str,
 ) -> Option<String> {
     if !matches!(line.answers.status(), 301 | 302 | 303 | 307 | 308) {
@@ -139,5 +134,45 @@ pub(crate) fn redirect(
     let asked = url::Url::parse(&[scheme, "://", &connection.authority, target].concat()).ok()?;
     let next = asked.join(location).ok()?;
     let stays = next.origin() == asked.origin() && next.username().is_empty();
-    stays.then(|| next[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
+    if !stays {
+        return None;
+    }
+    let next = &next[url::Position::BeforePath..url::Position::AfterQuery];
+    Some(without_keys(next, &proof.query_names))
+}
+
+fn without_keys(target: &str, names: &[Box<str>]) -> String {
+    let Some((path, query)) = target.split_once('?').filter(|_| !names.is_empty()) else {
+        return target.to_owned();
+    };
+    // However the name is written.
+    let decoded = |text: &str| {
+        let text = text.replace('+', " ");
+        percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()
+    };
+    let is_key = |pair: &str| {
+        let name = decoded(pair.split('=').next().unwrap_or_default());
+        names.iter().any(|key| decoded(key) == name)
+    };
+    let kept: Vec<&str> = query.split('&').filter(|pair| !is_key(pair)).collect();
+    if kept.is_empty() { path.to_owned() } else { [path, "?", &kept.join("&")].concat() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_do_not_follow_redirects_twice() {
+        let names: [Box<str>; 2] = ["api%20key".into(), "k".into()];
+        for (target, expected) in [
+            ("/a", "/a"),
+            ("/a?b=c", "/a?b=c"),
+            ("/a?k=1", "/a"),
+            ("/a?b=c&api%20key=1&d&api+key=2&%6b=3", "/a?b=c&d"),
+        ] {
+            assert_eq!(without_keys(target, &names), expected);
+        }
+        assert_eq!(without_keys("/a?k=1", &[]), "/a?k=1");
+    }
 }

@@ -5,12 +5,13 @@ use crate::telemetry::{ExecutionId, TraceParent, TraceText};
 
 use super::rest::CallEnvironment;
 
-/// The headers that tie a call to what caused it. Their values live here while the request is
-/// written, so nothing is allocated for them.
+/// The headers that tie a call to what caused it, and those of the client that go on. Their values
+/// live here while the request is written, so nothing is allocated for them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Forwarded<'a> {
     id: Option<(&'a str, Id<'a>)>,
     trace: Option<TraceText>,
+    carried: &'a [(Box<str>, Box<str>)],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,14 +37,15 @@ impl<'a> Forwarded<'a> {
         let trace = connection
             .traceparent
             .then(|| TraceParent::of(environment.execution_id, environment.trace).text());
-        Self { id, trace }
+        Self { id, trace, carried: environment.carried.headers() }
     }
 
     /// Names and values.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         let id = self.id.as_ref().map(|(name, id)| (*name, id.as_str()));
         let trace = self.trace.as_ref().map(|trace| ("traceparent", trace.as_str()));
-        id.into_iter().chain(trace)
+        let carried = self.carried.iter().map(|(name, value)| (&**name, &**value));
+        id.into_iter().chain(trace).chain(carried)
     }
 }
 

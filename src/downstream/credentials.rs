@@ -10,22 +10,24 @@ use base64::engine::general_purpose::STANDARD;
 use memchr::{memchr, memchr2, memmem};
 use smallvec::SmallVec;
 
-use crate::catalog::Secret;
+use crate::catalog::Proof;
 
 /// Stands where a credential stood.
 const MARK: &str = "[removed]";
 /// A value shorter than this is not struck out: it would blacken ordinary words.
 const SECRET_BYTES_MIN: usize = 8;
 
-/// What must not be shown of a connection's headers.
+/// What must not be shown of what a connection sends.
 #[derive(Default)]
 pub(crate) struct Credentials<'a>(SmallVec<[Cow<'a, str>; 4]>);
 
 impl<'a> Credentials<'a> {
-    /// The credentials among these headers: each whole value, and the secrets inside it.
-    pub(crate) fn of(headers: &'a [(Box<str>, Secret)]) -> Self {
+    /// The credentials in a proof: those among its headers, each whole value and the secrets inside
+    /// it, and what it says is hidden.
+    pub(crate) fn of(proof: &'a Proof) -> Self {
         let mut found = Self::default();
-        for (name, value) in headers.iter().filter(|(name, _)| is_credential(name)) {
+        proof.hidden.iter().for_each(|secret| found.add(secret.expose()));
+        for (name, value) in proof.headers.iter().filter(|(name, _)| is_credential(name)) {
             let value = value.expose();
             found.add(value);
             if name.eq_ignore_ascii_case("cookie") {
@@ -40,6 +42,7 @@ impl<'a> Credentials<'a> {
         }
         // A whole value goes before its parts.
         found.0.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.len()));
+        found.0.dedup();
         found
     }
 
@@ -185,10 +188,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::catalog::Secret;
     use crate::json;
 
-    fn headers(list: &[(&str, &str)]) -> Vec<(Box<str>, Secret)> {
-        list.iter().map(|(name, value)| ((*name).into(), Secret::new(value))).collect()
+    fn headers(list: &[(&str, &str)]) -> Proof {
+        let headers = list.iter().map(|(name, value)| ((*name).into(), Secret::new(value)));
+        Proof { headers: headers.collect(), ..Proof::default() }
     }
 
     fn struck(list: &[(&str, &str)], json: &str) -> String {
@@ -250,6 +255,13 @@ mod tests {
         let expected = r#"["[removed]","en","[removed]","[removed]","short","application/json"]"#;
         assert_eq!(struck(&list, json), expected);
         assert_eq!(struck(&[], json), json);
+    }
+
+    #[test]
+    fn what_is_hidden_is_struck_out_wherever_it_was_sent() {
+        let proof = Proof { hidden: vec![Secret::new("query-key-1")], ..Proof::default() };
+        let struck = Credentials::of(&proof).strike_json(br#"["?k=query-key-1"]"#.to_vec());
+        assert_eq!(struck, br#"["?k=[removed]"]"#);
     }
 
     #[test]

@@ -38,6 +38,16 @@ pub enum CallError {
         /// What the step said, for the log.
         detail: String,
     },
+    /// What the connection proves itself with is not to be had, so nothing was sent.
+    #[error("connection \"{connection}\" cannot prove itself to its API: {problem}")]
+    Credential {
+        /// The connection.
+        connection: String,
+        /// What is missing.
+        problem: CredentialProblem,
+        /// Where, for the log.
+        detail: String,
+    },
     /// A time limit passed.
     #[error("the API behind connection \"{connection}\" did not {awaited} within {limit_ms} ms")]
     TimedOut {
@@ -112,8 +122,8 @@ pub enum Unreachable {
     /// The name means nothing.
     #[error("its host name does not resolve (check the connection's base_url)")]
     Unresolved,
-    /// The name means only addresses that settings close.
-    #[error("its addresses are in a blocked network (downstream.blocked_networks)")]
+    /// The name means only addresses that are closed to the tenant.
+    #[error("its address is not allowed by the operator's egress policy")]
     Blocked,
     /// Nobody answers there.
     #[error("no connection could be made (is it running?)")]
@@ -130,6 +140,54 @@ pub enum Unreachable {
          (install the system's, or name a file in downstream.extra_roots)"
     )]
     NoTls,
+}
+
+/// Why a connection has nothing to prove itself with.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CredentialProblem {
+    /// A secret is not where the catalog says, or cannot be sent.
+    #[error("a secret it needs is missing or unusable (the operator's log says which)")]
+    Missing,
+    /// Its client certificate cannot be used.
+    #[error("its client certificate cannot be used (the operator's log says why)")]
+    Certificate,
+    /// The authorization server says no, with this error code.
+    #[error("its token endpoint refused it: {0}")]
+    TokenRefused(Box<str>),
+    /// The authorization server says no, with this status.
+    #[error("its token endpoint answered with HTTP {0}")]
+    TokenStatus(u16),
+    /// The authorization server gave nothing that can be used.
+    #[error("its token endpoint gave no usable token")]
+    TokenUnusable,
+    /// The authorization server cannot be reached.
+    #[error("its token endpoint cannot be reached: {0}")]
+    TokenUnreachable(Unreachable),
+    /// The authorization server did not answer in time.
+    #[error("its token endpoint did not answer in time")]
+    TokenLate,
+    /// The client's token is not for the API, or none.
+    #[error(
+        "it passes on the client's own token, and the one you came with is not a token for its \
+         audience"
+    )]
+    NotForAudience,
+}
+
+impl CredentialProblem {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::NotForAudience => Blame::Client,
+            Self::Missing
+            | Self::Certificate
+            | Self::TokenRefused(_)
+            | Self::TokenUnreachable(Unreachable::Blocked | Unreachable::NoTls) => Blame::Us,
+            Self::TokenStatus(_)
+            | Self::TokenUnusable
+            | Self::TokenUnreachable(_)
+            | Self::TokenLate => Blame::Downstream,
+        }
+    }
 }
 
 /// What an API was waited for.
@@ -154,6 +212,7 @@ impl CallError {
                 Unreachable::Blocked | Unreachable::NoTls => Blame::Us,
                 _ => Blame::Downstream,
             },
+            Self::Credential { problem, .. } => problem.blame(),
             Self::TimedOut { .. }
             | Self::Closed { .. }
             | Self::Refused { .. }
@@ -171,6 +230,8 @@ impl CallError {
             Self::Unreachable { problem, .. } => {
                 !matches!(problem, Unreachable::Blocked | Unreachable::NoTls)
             }
+            // Nothing was sent.
+            Self::Credential { problem, .. } => problem.blame() == Blame::Downstream,
             Self::TimedOut { repeatable, .. } | Self::Closed { repeatable, .. } => *repeatable,
             // The API has done what was asked; only its answer was lost.
             Self::Refused { .. }
@@ -185,11 +246,17 @@ impl CallError {
     /// How the call is counted.
     pub(crate) fn label(&self) -> DownstreamLabel {
         match self {
-            Self::Unreachable { problem: Unreachable::Blocked, .. } => DownstreamLabel::Blocked,
-            Self::Unreachable { problem: Unreachable::TimedOut, .. } | Self::TimedOut { .. } => {
+            Self::Unreachable { problem: Unreachable::Blocked, .. }
+            | Self::Credential {
+                problem: CredentialProblem::TokenUnreachable(Unreachable::Blocked),
+                ..
+            } => DownstreamLabel::Blocked,
+            Self::Unreachable { problem: Unreachable::TimedOut, .. }
+            | Self::TimedOut { .. }
+            | Self::Credential { problem: CredentialProblem::TokenLate, .. } => {
                 DownstreamLabel::TimedOut
             }
-            Self::Unreachable { .. } => DownstreamLabel::ConnectFailed,
+            Self::Unreachable { .. } | Self::Credential { .. } => DownstreamLabel::ConnectFailed,
             Self::Refused { reason: HttpError::BodyTooLarge { .. }, .. }
             | Self::Content { source: ContentError::TooLarge { .. }, .. } => {
                 DownstreamLabel::TooLarge
@@ -201,7 +268,7 @@ impl CallError {
     /// What the log should say beside the text; empty where the text says it all.
     pub fn detail(&self) -> &str {
         match self {
-            Self::Unreachable { detail, .. } => detail,
+            Self::Unreachable { detail, .. } | Self::Credential { detail, .. } => detail,
             _ => "",
         }
     }
@@ -216,6 +283,11 @@ mod tests {
         CallError::Unreachable { connection: "orders".to_owned(), problem, detail }
     }
 
+    fn credential(problem: CredentialProblem) -> CallError {
+        let (connection, detail) = ("orders".to_owned(), String::new());
+        CallError::Credential { connection, problem, detail }
+    }
+
     #[test]
     fn blame_and_retry_follow_from_what_happened() {
         let closed = |answering, repeatable| CallError::Closed {
@@ -226,6 +298,9 @@ mod tests {
         let table = [
             (unreachable(Unreachable::Unconnected), Blame::Downstream, true),
             (unreachable(Unreachable::Blocked), Blame::Us, false),
+            (credential(CredentialProblem::Missing), Blame::Us, false),
+            (credential(CredentialProblem::TokenLate), Blame::Downstream, true),
+            (credential(CredentialProblem::NotForAudience), Blame::Client, false),
             (closed(false, true), Blame::Downstream, true),
             (closed(true, false), Blame::Downstream, false),
             (CallError::Unsendable { reason: HeadRefused::Host }, Blame::Client, false),

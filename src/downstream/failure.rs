@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use crate::catalog::Secret;
+use crate::catalog::Proof;
 use crate::http::reason;
 use crate::json::{self, Kind, Raw};
 
@@ -35,8 +35,8 @@ pub(crate) struct FailureHead {
 pub(crate) struct Asked<'a> {
     pub(crate) tool: &'a str,
     pub(crate) connection: &'a str,
-    /// The headers the connection adds: among them its credentials.
-    pub(crate) headers: &'a [(Box<str>, Secret)],
+    /// What the connection proved itself with.
+    pub(crate) proof: &'a Proof,
 }
 
 /// The text of a failure with this head and (decoded) body.
@@ -63,7 +63,7 @@ pub(crate) fn describe(
     if let Some(id) = head.correlation_id.as_deref().map(one_line).filter(|id| !id.is_empty()) {
         let _ = write!(text, "\nCorrelation id: {id}");
     }
-    Credentials::of(asked.headers).strike_text(text)
+    Credentials::of(asked.proof).strike_text(text)
 }
 
 fn push_word(text: &mut String, word: &str) {
@@ -91,7 +91,8 @@ fn push_redirect(text: &mut String, location: Option<&str>) {
 }
 
 fn push_credential(text: &mut String, status: u16, asked: Asked<'_>) {
-    let sends_one = asked.headers.iter().any(|(name, _)| is_credential(name));
+    let sends_one = !asked.proof.hidden.is_empty()
+        || asked.proof.headers.iter().any(|(name, _)| is_credential(name));
     let connection = asked.connection;
     let _ = match (status, sends_one) {
         (401, true) => write!(text, " The credential of connection \"{connection}\" was refused."),
@@ -216,6 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::catalog::Secret;
 
     fn told(status: u16, content_type: &str, body: &[u8]) -> String {
         told_of(&FailureHead { status, ..FailureHead::default() }, content_type, body, &[])
@@ -229,7 +231,8 @@ mod tests {
     ) -> String {
         let content_type = Some(content_type).filter(|text| !text.is_empty());
         let media = Media::of(content_type, body);
-        describe(head, &media, body, Asked { tool: "show", connection: "orders", headers })
+        let proof = &Proof { headers: headers.to_vec(), ..Proof::default() };
+        describe(head, &media, body, Asked { tool: "show", connection: "orders", proof })
     }
 
     fn secret() -> Vec<(Box<str>, Secret)> {

@@ -10,7 +10,10 @@
 //!           failure (its refusals in words), credentials (which never get into either)
 //! soap      the same for envelopes, faults and attachments; ws_security proves who asks
 //! correlation  which ids of a call the API is told
-//! egress    addresses that are out of bounds
+//! carried   what of the client's request goes on to the API
+//! keyring   what a call proves itself with: places (where secrets are kept), tokens (whose, and
+//!           who asks for them), token_request (what is asked, and what the answer means)
+//! dial      opening a connection; egress: whereto one may be opened
 //! error     why there was no usable answer
 //! builtin   the appliance's own tools
 //! ```
@@ -19,7 +22,7 @@
 //!
 //! - Nothing of the client's goes out: only what the connection and the mapping say.
 //! - Every address is judged after its name is resolved, and every wait, body and retry has a
-//!   limit.
+//!   limit. A socket that was opened for one serves nobody who might not have opened it.
 //! - Dropping a call closes its socket at once; that is what cancelling is.
 //! - A credential never shows in an outcome, an error or a log line.
 //! - An API that says no gives a failed [`ToolOutcome`](crate::mcp::ToolOutcome); a [`CallError`]
@@ -31,23 +34,33 @@
 mod answer;
 mod builtin;
 mod call;
+mod carried;
 mod content;
 mod correlation;
 mod credentials;
+mod dial;
 mod egress;
 mod error;
 mod exchange;
 mod failure;
+mod keyring;
 mod media;
+mod places;
 mod pool;
 mod request;
 mod rest;
 mod soap;
 #[cfg(test)]
 mod tests;
+mod token_request;
+mod tokens;
 mod ws_security;
 
 pub use builtin::{Appliance, LISTED_MAX, Scope, run_builtin};
+pub use carried::Carried;
 pub use content::ContentError;
-pub use error::{Awaited, Blame, CallError, Unreachable};
+pub use egress::{DenialReason, Denied, Egress, Range};
+pub use error::{Awaited, Blame, CallError, CredentialProblem, Unreachable};
+pub use keyring::Keyring;
+pub use places::missing_secrets;
 pub use rest::{CallEnvironment, Called, RestCaller};

@@ -1,12 +1,15 @@
 //! Writing the request of a call.
 //!
 //! What goes out is what the connection and the mapping say, and nothing else: no header of the
-//! client ever gets here. Of two headers with one name the connection's wins, so no argument can
-//! replace a credential or the id of a call; headers that frame messages belong to `http` and are dropped from both.
+//! client gets here but those the connection forwards. Of two headers with one name the
+//! connection's wins, so no argument can replace a credential or the id of a call; only cookies of
+//! both go together, under different names. Headers that frame messages belong to `http` and are
+//! dropped from both. A key in the query is added here and nowhere before: no log, redirect or
+//! error knows it.
 
 use std::borrow::Cow;
 
-use crate::catalog::Secret;
+use crate::catalog::Proof;
 use crate::http::{BodyLength, HeadRefused, is_framing, write_request_head};
 
 use super::content::ACCEPT_ENCODING;
@@ -20,9 +23,9 @@ const USER_AGENT: &str = concat!("ringway/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Outgoing<'a> {
     pub(crate) method: &'a str,
     pub(crate) host: &'a str,
-    /// Path and query, the connection's base path included.
+    /// Path and query, the connection's base path included, without keys.
     pub(crate) target: &'a str,
-    pub(crate) connection_headers: &'a [(Box<str>, Secret)],
+    pub(crate) proof: &'a Proof,
     pub(crate) mapped_headers: &'a [(String, String)],
     pub(crate) forwarded: &'a Forwarded<'a>,
     pub(crate) content_type: Option<&'a str>,
@@ -40,14 +43,37 @@ impl Outgoing<'_> {
         };
         let body = self.body.unwrap_or_default();
         out.reserve(512 + body.len());
-        write_request_head(out, self.method, self.target, self.host, self.headers(), length)?;
+        let target = self.whole_target();
+        let cookies = self.joined_cookies();
+        let headers = self.headers(cookies.as_deref());
+        write_request_head(out, self.method, &target, self.host, headers, length)?;
         out.extend_from_slice(body);
         Ok(())
     }
 
-    fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        let configured = self.connection_headers.iter();
-        let configured = configured.map(|(name, value)| (&**name, value.expose()));
+    fn whole_target(&self) -> Cow<'_, str> {
+        let Some(keys) = &self.proof.query else { return Cow::Borrowed(self.target) };
+        let mark = match self.target.split_once('?') {
+            None => "?",
+            Some((_, "")) => "",
+            Some(_) => "&",
+        };
+        Cow::Owned([self.target, mark, keys.expose()].concat())
+    }
+
+    /// The one `Cookie` header where both the connection and the mapping have some.
+    fn joined_cookies(&self) -> Option<String> {
+        let is_cookie = |name: &str| name.eq_ignore_ascii_case("cookie");
+        let (_, own) = self.proof.headers.iter().find(|(name, _)| is_cookie(name))?;
+        let (_, mapped) = self.mapped_headers.iter().find(|(name, _)| is_cookie(name))?;
+        Some([own.expose(), "; ", mapped].concat())
+    }
+
+    fn headers<'b>(&'b self, cookies: Option<&'b str>) -> impl Iterator<Item = (&'b str, &'b str)> {
+        let configured = self.proof.headers.iter().map(move |(name, value)| match cookies {
+            Some(cookies) if name.eq_ignore_ascii_case("cookie") => (&**name, cookies),
+            _ => (&**name, value.expose()),
+        });
         let mapped = self.mapped_headers.iter().map(|(name, value)| (&**name, &**value));
         let mapped = mapped.filter(|(name, _)| !self.is_configured(name));
         let defaults = [
@@ -65,7 +91,7 @@ impl Outgoing<'_> {
     }
 
     fn is_configured(&self, name: &str) -> bool {
-        self.connection_headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
+        self.proof.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
     }
 
     fn is_forwarded(&self, name: &str) -> bool {
@@ -97,6 +123,7 @@ pub(crate) fn join<'a>(base_path: &str, target: &'a str) -> Cow<'a, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Secret;
 
     fn pair(name: &str, value: &str) -> (String, String) {
         (name.to_owned(), value.to_owned())
@@ -108,13 +135,14 @@ mod tests {
         mapped: &[(String, String)],
         body: Option<&[u8]>,
     ) -> String {
-        let connection: Vec<(Box<str>, Secret)> =
+        let headers =
             connection.iter().map(|(name, value)| ((*name).into(), Secret::new(value))).collect();
+        let proof = Proof { headers, ..Proof::default() };
         let outgoing = Outgoing {
             method,
             host: "api.example.com",
             target: "/v1/pets?limit=1",
-            connection_headers: &connection,
+            proof: &proof,
             mapped_headers: mapped,
             forwarded: &Forwarded::default(),
             content_type: Some("application/json"),
@@ -179,6 +207,36 @@ mod tests {
         let text = written("GET", &connection, &mapped, None);
         assert!(text.contains("bearer real") && !text.contains("forged"), "{text}");
         assert!(text.contains("x-trace: 7") && !text.contains("application/json"), "{text}");
+    }
+
+    #[test]
+    fn keys_and_cookies_of_the_connection_join_those_of_the_mapping() {
+        let proof = Proof {
+            headers: vec![("Cookie".into(), Secret::new("sid=real"))],
+            query: Some(Secret::new("key=k1")),
+            ..Proof::default()
+        };
+        let written = |target: &str, mapped: &[(String, String)]| {
+            let outgoing = Outgoing {
+                method: "GET",
+                host: "h",
+                target,
+                proof: &proof,
+                mapped_headers: mapped,
+                forwarded: &Forwarded::default(),
+                content_type: None,
+                body: None,
+            };
+            let mut out = Vec::new();
+            outgoing.write(&mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let text = written("/a", &[pair("Cookie", "lang=en")]);
+        assert!(text.starts_with("GET /a?key=k1 HTTP/1.1\r\n"), "{text}");
+        assert!(text.contains("Cookie: sid=real; lang=en\r\n"), "{text}");
+        assert_eq!(text.matches("Cookie").count(), 1);
+        assert!(written("/a?b=c", &[]).starts_with("GET /a?b=c&key=k1 HTTP"));
+        assert!(written("/a?", &[]).starts_with("GET /a?key=k1 HTTP"));
     }
 
     #[test]

@@ -9,30 +9,29 @@
 //! a limit, before and after decoding; large bodies are decoded and translated off the core.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt;
-use std::net::IpAddr;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::catalog::{CompiledConnection, CompiledTool};
+use crate::catalog::{CompiledConnection, CompiledTool, Proof, Secret};
 use crate::http::{Limits, Method};
 use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
-use crate::rt::{self, ClientTls, ConnectTarget, Resolver, WorkerPool};
+use crate::rt::{self, ClientTls, Resolver, WorkerPool};
 use crate::settings;
 use crate::telemetry::{CoreMetrics, DownstreamLabel, ExecutionId, TraceParent};
 
 use super::answer::Head;
-use super::call::{Call, asked, host_name, problem_of, redirect, rest_parts};
+use super::call::{Call, asked, redirect, rest_parts};
+use super::carried::Carried;
 use super::content::ContentError;
 use super::correlation::Forwarded;
+use super::dial::{Destination, Dialer};
 use super::egress::Egress;
-use super::error::{Awaited, Blame, CallError, Unreachable};
+use super::error::{Awaited, Blame, CallError};
 use super::exchange::{Broken, Budget, exchange};
+use super::keyring::{Keyring, Proven, Proving};
 use super::pool::{Line, Pool};
 use super::request::join;
 use super::soap::{self, Shaped};
@@ -41,8 +40,6 @@ use super::soap::{self, Shaped};
 const INLINE_BYTES_MAX: usize = 128 * 1024;
 /// How often a connection that follows redirects does so in one call.
 const REDIRECTS_MAX: usize = 3;
-/// How many sets of trust roots a core keeps ready.
-const TRUSTS_MAX: usize = 256;
 
 /// What a call has to know about the request that caused it.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +50,8 @@ pub struct CallEnvironment<'a> {
     pub external_id: Option<&'a str>,
     /// The trace the request came in, for the API where its connection says so.
     pub trace: Option<TraceParent>,
+    /// What of the client's request goes on to the API.
+    pub carried: &'a Carried,
 }
 
 /// What became of a call.
@@ -70,18 +69,14 @@ pub struct Called {
 /// Calls HTTP APIs from one core.
 pub struct RestCaller {
     pool: Rc<Pool>,
-    egress: Egress,
+    dialer: Rc<Dialer>,
+    keyring: Keyring,
     limits: Limits,
     decoded_bytes_max: usize,
     connect_timeout: Duration,
     headers_timeout: Duration,
     total_timeout: Duration,
-    resolver: Resolver,
-    workers: WorkerPool,
-    extra_roots: Vec<PathBuf>,
-    tls: Option<ClientTls>,
     metrics: Arc<CoreMetrics>,
-    trusts: RefCell<HashMap<Vec<PathBuf>, ClientTls>>,
 }
 
 impl fmt::Debug for RestCaller {
@@ -91,19 +86,24 @@ impl fmt::Debug for RestCaller {
 }
 
 impl RestCaller {
-    /// A caller with an empty pool. Without `tls`, calls to `https` fail.
+    /// A caller with an empty pool. Without `tls`, calls to `https` fail. The keyring is that of all
+    /// cores.
     pub fn new(
         settings: &settings::Downstream,
         http: &settings::Http,
         resolver: Resolver,
         workers: WorkerPool,
         tls: Option<ClientTls>,
+        keyring: Keyring,
         metrics: Arc<CoreMetrics>,
     ) -> Self {
+        let egress = Egress::new(&settings.blocked_networks);
+        let extra_roots = settings.extra_roots.clone();
         let idle_max = Duration::from_secs(settings.idle_connection_seconds);
         Self {
             pool: Pool::new(settings.idle_connections_max, idle_max),
-            egress: Egress::new(settings.blocked_networks.clone()),
+            dialer: Rc::new(Dialer::new(egress, resolver, workers, extra_roots, tls)),
+            keyring,
             limits: Limits {
                 head_bytes_max: http.head_bytes_max,
                 headers_max: http.headers_max,
@@ -113,12 +113,7 @@ impl RestCaller {
             connect_timeout: Duration::from_millis(settings.connect_timeout_ms),
             headers_timeout: Duration::from_millis(settings.headers_timeout_ms),
             total_timeout: Duration::from_millis(settings.total_timeout_ms),
-            resolver,
-            workers,
-            extra_roots: settings.extra_roots.clone(),
-            tls,
             metrics,
-            trusts: RefCell::default(),
         }
     }
 
@@ -142,20 +137,30 @@ impl RestCaller {
             return Called { result, status: None, elapsed: Duration::ZERO };
         };
         let connection = parts.connection;
-        let host_name = host_name(connection);
-        let call = Call {
-            tool,
-            connection,
-            parts,
-            request,
-            method: Method::of(&request.method),
-            forwarded: Forwarded::of(connection, environment),
-            budget: self.budget(tool, connection),
-            host_name: &host_name,
-        };
-        let tally = Tally::start(&self.metrics, call.budget.started);
+        let budget = self.budget(tool, connection);
+        let tally = Tally::start(&self.metrics, budget.started);
         let mut status = None;
-        let result = self.call(&call, &mut status).await;
+        let proven = match &connection.credentials.ready {
+            Some(proof) => Ok((Cow::Borrowed(proof), None)),
+            None => self.prove(connection, environment, &budget).await,
+        };
+        let result = match proven {
+            Ok((proof, token)) => {
+                let mut call = Call {
+                    tool,
+                    connection,
+                    proof,
+                    token,
+                    parts,
+                    request,
+                    method: Method::of(&request.method),
+                    forwarded: Forwarded::of(connection, environment),
+                    budget,
+                };
+                self.call(&mut call, environment, &mut status).await
+            }
+            Err(error) => Err(error),
+        };
         let elapsed = tally.end(label_of(status, &result));
         if let Err(error) = &result {
             log(error, connection, environment);
@@ -173,10 +178,25 @@ impl RestCaller {
         }
     }
 
+    /// What a call proves itself with, where it has to be come by. Boxed: most calls have no need of
+    /// the room it takes.
+    async fn prove<'a>(
+        &self,
+        connection: &Arc<CompiledConnection>,
+        environment: &CallEnvironment<'_>,
+        budget: &Budget,
+    ) -> Result<(Cow<'a, Arc<Proof>>, Option<Secret>), CallError> {
+        let dialer = &self.dialer;
+        let proving = Proving { dialer, connection, carried: environment.carried, budget };
+        let Proven { proof, token } = Box::pin(self.keyring.prove(proving)).await?;
+        Ok((Cow::Owned(proof), token))
+    }
+
     /// What the answer came to; its status is told as soon as there is one.
     async fn call(
         &self,
-        call: &Call<'_>,
+        call: &mut Call<'_>,
+        environment: &CallEnvironment<'_>,
         status: &mut Option<u16>,
     ) -> Result<ToolOutcome, CallError> {
         let mut target = join(&call.connection.base_path, &call.request.target);
@@ -187,11 +207,20 @@ impl RestCaller {
         loop {
             let (line, is_reusable) = self.answered(call, &target).await?;
             if redirects_left > 0
-                && let Some(next) = redirect(&line, call.connection, &target)
+                && let Some(next) = redirect(&line, call.connection, &call.proof, &target)
             {
                 redirects_left -= 1;
                 self.give_back(call, line, is_reusable);
                 target = Cow::Owned(next);
+                continue;
+            }
+            // Refused, so not done: it is asked once more, with another token.
+            if line.answers.status() == 401
+                && let Some(token) = call.token.take()
+                && self.keyring.may_renew(call.connection, &token)
+            {
+                self.give_back(call, line, is_reusable);
+                (call.proof, _) = self.prove(call.connection, environment, &call.budget).await?;
                 continue;
             }
             *status = Some(line.answers.status());
@@ -228,38 +257,9 @@ impl RestCaller {
     }
 
     async fn connect(&self, call: &Call<'_>) -> Result<Box<Line>, CallError> {
-        let connection = call.connection;
-        let tls = if connection.is_https { Some(self.trust(call).await?) } else { None };
-        let target =
-            ConnectTarget { host: &connection.host, port: connection.port, tls: tls.as_ref() };
-        let allowed = |address: IpAddr| self.egress.allows(address);
         let within = call.budget.connect.min(call.budget.left(Instant::now()));
-        match rt::connect(&self.resolver, target, &allowed, within).await {
-            Ok(connection) => Ok(Line::new(connection, self.limits)),
-            Err(error) => Err(call.unreachable(problem_of(&error), &error)),
-        }
-    }
-
-    /// The trust roots of a connection, read off the core the first time.
-    async fn trust(&self, call: &Call<'_>) -> Result<ClientTls, CallError> {
-        let own = &call.connection.tls_roots;
-        if own.is_empty() {
-            return self.tls.clone().ok_or_else(|| call.unreachable(Unreachable::NoTls, &""));
-        }
-        if let Some(tls) = self.trusts.borrow().get(own) {
-            return Ok(tls.clone());
-        }
-        let roots: Vec<PathBuf> = self.extra_roots.iter().chain(own).cloned().collect();
-        let loaded = self.workers.run(move || ClientTls::new(&roots)).await;
-        let tls = loaded
-            .map_err(|_| CallError::Overloaded)?
-            .map_err(|error| call.unreachable(Unreachable::Untrusted, &error))?;
-        let mut trusts = self.trusts.borrow_mut();
-        if trusts.len() >= TRUSTS_MAX {
-            trusts.clear();
-        }
-        trusts.insert(own.clone(), tls.clone());
-        Ok(tls)
+        let to = Destination::of(call.connection);
+        self.dialer.dial(&to, self.limits, within).await.map_err(|error| call.undialled(error))
     }
 
     /// The outcome of the answer in `line`, which goes back into the pool.
@@ -297,7 +297,7 @@ impl RestCaller {
         head: Head<'static>,
         body: Vec<u8>,
     ) -> Result<Shaped, CallError> {
-        let tool = Arc::clone(call.tool);
+        let (tool, proof) = (Arc::clone(call.tool), Arc::clone(&call.proof));
         let bytes_max = self.decoded_bytes_max;
         let work = move || {
             let parts = rest_parts(&tool)?;
@@ -307,9 +307,10 @@ impl RestCaller {
                 head.codings.decode(&body, bytes_max).map(Cow::Owned)
             };
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            Some(soap::shape(&head, plain, parts, asked(&tool, parts.connection)))
+            Some(soap::shape(&head, plain, parts, asked(&tool, parts.connection, &proof)))
         };
-        let shaped = rt::timeout(call.budget.left(Instant::now()), self.workers.run(work)).await;
+        let shaped =
+            rt::timeout(call.budget.left(Instant::now()), self.dialer.workers().run(work)).await;
         match shaped {
             Ok(Ok(Some(shaped))) => shaped,
             Ok(_) => Err(CallError::Overloaded),

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +30,7 @@ const DETAIL_BYTES_MAX: usize = 8 * 1024;
 /// What the answer of a tool's API goes through.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts<'a> {
-    pub(crate) connection: &'a CompiledConnection,
+    pub(crate) connection: &'a Arc<CompiledConnection>,
     pub(crate) response: &'a ResponsePlan,
     pub(crate) soap: Option<&'a SoapPlan>,
 }
@@ -100,7 +101,7 @@ fn failure(fault: &Fault, asked: Asked<'_>) -> ToolOutcome {
     let _ = if reason.is_empty() { write!(text, ".") } else { write!(text, ": {reason}") };
     text.push('\n');
     text.push_str(&String::from_utf8_lossy(&fault.to_json(DETAIL_BYTES_MAX)));
-    ToolOutcome::Failure { text: Credentials::of(asked.headers).strike_text(text) }
+    ToolOutcome::Failure { text: Credentials::of(asked.proof).strike_text(text) }
 }
 
 /// Reads a body as an envelope; nothing where it is none.

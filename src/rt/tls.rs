@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, SignatureScheme};
 
 /// Certificates or keys are of no use. Says which file and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
@@ -137,7 +138,7 @@ impl fmt::Debug for ServerTls {
     }
 }
 
-/// The client's side of TLS: whom it trusts.
+/// The client's side of TLS: whom it trusts, and what it shows.
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
@@ -152,7 +153,26 @@ impl ClientTls {
     /// Names the file and what is wrong with it. [`TlsError::NoRoots`] where there is nothing to
     /// trust at all.
     pub fn new(extra_roots: &[PathBuf]) -> Result<Self, TlsError> {
+        Self::build(extra_roots, None)
+    }
+
+    /// As [`new`](Self::new), and shows whoever asks for one this certificate (PEM, with those
+    /// between it and its authority).
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new); also where certificate and key do not belong together.
+    pub fn with_certificate(
+        extra_roots: &[PathBuf],
+        certificate: &Path,
+        key: &Path,
+    ) -> Result<Self, TlsError> {
+        Self::build(extra_roots, Some((certificate, key)))
+    }
+
+    fn build(extra_roots: &[PathBuf], own: Option<(&Path, &Path)>) -> Result<Self, TlsError> {
         install_crypto_provider();
+        let own = own.map(|(certificate, key)| load_pair(certificate, key)).transpose()?;
         let mut roots = RootCertStore::empty();
         let native = rustls_native_certs::load_native_certs();
         // A system store may hold a few old certificates that are of no use; that is no reason to
@@ -174,8 +194,11 @@ impl ClientTls {
                 .map_or_else(|| "the store is empty".to_owned(), ToString::to_string);
             return Err(TlsError::NoRoots { reason });
         }
-        let mut config =
-            ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let builder = ClientConfig::builder().with_root_certificates(roots);
+        let mut config = match own {
+            None => builder.with_no_client_auth(),
+            Some(pair) => builder.with_client_cert_resolver(Arc::new(Shown(Arc::new(pair)))),
+        };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config) })
     }
@@ -185,6 +208,25 @@ impl ClientTls {
             .map_err(|error| error.to_string())?;
         rustls::ClientConnection::new(Arc::clone(&self.config), name)
             .map_err(|error| error.to_string())
+    }
+}
+
+/// The one certificate that is shown to whoever asks.
+struct Shown(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.key.choose_scheme(schemes).map(|_| Arc::clone(&self.0))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Shown").finish_non_exhaustive()
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     audit,
     governance::{Class, Level, Limited},
+    http::RequestView,
     json::Kind,
     mcp::{
         self, DispatchContext, Initialization, Invocation, Revision, Step, Supplement, ToolOutcome,
@@ -32,8 +33,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) session: Option<&'a Arc<Session>>,
     /// The message came in a session that has been initialized.
     pub(crate) initialized: bool,
-    /// The `traceparent` the request came with.
-    pub(crate) trace: Option<&'a [u8]>,
+    /// The HTTP request.
+    pub(crate) http: RequestView<'a>,
 }
 
 /// What a body leads to.
@@ -352,11 +353,8 @@ fn invoke(
     trail: Trail,
 ) -> Result<Entry, Refusal> {
     let revision = asking.revision;
-    let asked = ToolRequest {
-        name: &invocation.name,
-        arguments: invocation.arguments,
-        trace: asking.trace,
-    };
+    let asked =
+        ToolRequest { name: &invocation.name, arguments: invocation.arguments, http: asking.http };
     let call = match invoke::begin(trail, &asked) {
         // Over HTTP a request that is over a limit has a status of its own; only the tool's own
         // limit is for the model to read.

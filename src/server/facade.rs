@@ -30,7 +30,7 @@ use crate::{
     audit::{CallType, Outcome, Transport},
     catalog::ToolShape,
     governance::{Class, Reason},
-    http::{Known, Method},
+    http::Method,
     json::{self, Kind, Raw},
     mcp::{self, Revision, Supplement, ToolOutcome},
     rpc::ResultBody,
@@ -139,10 +139,7 @@ fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     }
     let Admission { core, request, echo, out, .. } = admission;
     let begun = match arguments(request.body()) {
-        Ok(arguments) => {
-            let trace = request.header(Known::TraceParent);
-            invoke::begin(trail, &ToolRequest { name, arguments, trace })
-        }
+        Ok(arguments) => invoke::begin(trail, &ToolRequest { name, arguments, http: *request }),
         Err(text) => {
             let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
             Begun::Ended(Ended::plainly(ending, trail))

@@ -20,8 +20,9 @@ use super::{
 use crate::{
     audit::{CallType, Outcome},
     catalog::{BuiltinTool, Deprecated, DiscoveryMode, MetaTool, SideEffect, View, ViewTool},
-    downstream::{self, Blame, CallEnvironment, CallError, Called},
+    downstream::{self, Blame, CallEnvironment, CallError, Called, Carried},
     governance::{Decision, Level, Limited, Reason},
+    http::{Known, RequestView},
     json::{OwnedRaw, Raw},
     mapping::{self, Discovery, OutgoingRequest, SCHEMA_DISCOVERY},
     mcp::{self, MetaToolCall, Supplement, ToolOutcome},
@@ -35,8 +36,8 @@ pub(crate) struct ToolRequest<'a> {
     pub(crate) name: &'a str,
     /// An object; `None` stands for an empty one.
     pub(crate) arguments: Option<Raw<'a>>,
-    /// The `traceparent` it came with.
-    pub(crate) trace: Option<&'a [u8]>,
+    /// The HTTP request it came in: its trace, and what a connection forwards of it.
+    pub(crate) http: RequestView<'a>,
 }
 
 /// How a call ended.
@@ -108,6 +109,7 @@ pub(crate) struct ToolCall {
     supplement: Supplement,
     work: Work,
     trace: Option<TraceParent>,
+    carried: Carried,
 }
 
 enum Work {
@@ -146,7 +148,7 @@ fn begin_meta_tool(mut trail: Trail, meta_tool: MetaTool, request: &ToolRequest<
             trail.call_type = CallType::ToolDiscovery;
             let work = Work::Search { query: (&**query).into(), limit: *limit };
             let supplement = Supplement::NONE;
-            return Begun::Running(ToolCall { trail, supplement, work, trace: None });
+            return Begun::Running(ToolCall::here(trail, supplement, work));
         }
         MetaToolCall::Schema(name) => (name, mcp::schemas),
         MetaToolCall::Description(name) => (name, mcp::described),
@@ -189,10 +191,12 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
         Asked::NothingSaid(arguments) => Some(arguments.as_raw()),
         Asked::Part(_) | Asked::Nothing => arguments,
     };
-    let trace = request.trace.and_then(TraceParent::parse);
+    let trace = request.http.header(Known::TraceParent).and_then(TraceParent::parse);
+    // The call outlives the request.
+    let carried = Carried::of(&tool, &request.http);
     if let Some(arguments) = arguments.filter(|all| judge::is_for_a_worker(&tool, *all)) {
         let work = Work::Judge { tool, arguments: Arc::new(arguments.to_owned()) };
-        return Begun::Running(ToolCall { trail, supplement, work, trace });
+        return Begun::Running(ToolCall { trail, supplement, work, trace, carried });
     }
     let (intent, side_effect) = match &asked {
         // It is there already.
@@ -207,12 +211,12 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Begun {
     let outcome = match intent {
         Intent::Request(request) => {
             let work = Work::Rest { tool: Arc::clone(&tool), request };
-            return Begun::Running(ToolCall { trail, supplement, work, trace });
+            return Begun::Running(ToolCall { trail, supplement, work, trace, carried });
         }
         // Whoever has many sessions: they are not looked through on a core.
         Intent::Builtin(builtin @ BuiltinTool::ListSessions) => {
             let work = Work::Worker(builtin);
-            return Begun::Running(ToolCall { trail, supplement, work, trace: None });
+            return Begun::Running(ToolCall::here(trail, supplement, work));
         }
         Intent::Builtin(builtin) => {
             downstream::run_builtin(builtin, &*trail.core.shared, &trail.view)
@@ -280,6 +284,11 @@ fn discover_first(tool: &ViewTool) -> String {
 }
 
 impl ToolCall {
+    /// A call that asks nobody outside.
+    fn here(trail: Trail, supplement: Supplement, work: Work) -> Self {
+        Self { trail, supplement, work, trace: None, carried: Carried::default() }
+    }
+
     /// Runs the call to its end, or until a cancellation finds its registration.
     ///
     /// # Cancel safety
@@ -313,6 +322,7 @@ impl ToolCall {
                     execution_id: self.trail.execution_id,
                     external_id: self.trail.external_id.as_deref(),
                     trace: self.trace,
+                    carried: &self.carried,
                 };
                 let call = self.trail.core.rest.run(&tool.tool, request, &environment);
                 let Called { result, status, elapsed } = call.await;

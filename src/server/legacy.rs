@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     audit::Transport,
-    http::{self, Known, accept::Accepts},
+    http::{self, accept::Accepts},
     mcp::{Initialization, Revision},
     rpc::{self, Incoming, RpcError},
     rt,
@@ -96,7 +96,7 @@ pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Ref
         session: Some(&session),
         // The transport opens sessions before `initialize`.
         initialized: session.is_negotiated(),
-        trace: request.header(Known::TraceParent),
+        http: *request,
     };
     let mut negotiated = |initialization: &Initialization<'_>| {
         session.set_revision(initialization.revision);

@@ -31,7 +31,7 @@ use super::{
 use crate::{
     audit::{AuditError, AuditLog},
     catalog::{self, Entities},
-    downstream::RestCaller,
+    downstream::{Keyring, RestCaller},
     identity::{KeyId, KeyRecord},
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
@@ -383,16 +383,18 @@ fn start_cores(
     let options = core_options(&shared.settings, processors);
     let resolver = Resolver::new(shared.workers.clone());
     let client_tls = client_tls(&shared.settings)?;
+    let keyring = Keyring::default();
     let body = move |index: usize| {
         let crew = crews.get(index).and_then(|crew| crew.lock().take());
         let (shared, tls) = (shared.clone(), tls.clone());
         let (resolver, client_tls) = (resolver.clone(), client_tls.clone());
+        let keyring = keyring.clone();
         async move {
             let Some(Crew { streams, ring, runtime, admin, inbox }) = crew else { return };
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             let gather = Duration::from_millis(recovery::gather_ms(&shared.settings));
             let write_behind = WriteBehind::new(number, ring, gather);
-            let rest = rest_caller(&shared, number, &resolver, client_tls.clone());
+            let rest = rest_caller(&shared, number, &resolver, client_tls.clone(), &keyring);
             let core =
                 Core::new(core::Parts { index: number, shared, streams, write_behind, rest });
             cores::run(core, cores::Sockets { runtime, admin, tls }, inbox).await;
@@ -419,11 +421,13 @@ fn rest_caller(
     core: u16,
     resolver: &Resolver,
     tls: Option<ClientTls>,
+    keyring: &Keyring,
 ) -> RestCaller {
     let settings = &shared.settings;
     let (resolver, workers) = (resolver.clone(), shared.workers.clone());
     let metrics = shared.core_metrics(core);
-    RestCaller::new(&settings.downstream, &settings.http, resolver, workers, tls, metrics)
+    let keyring = keyring.clone();
+    RestCaller::new(&settings.downstream, &settings.http, resolver, workers, tls, keyring, metrics)
 }
 
 fn core_options(settings: &Settings, processors: Vec<usize>) -> CoreOptions {

@@ -49,7 +49,7 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         revision: revision.unwrap_or(Revision::ASSUMED),
         session: session.as_ref(),
         initialized: session.is_some(),
-        trace: request.header(Known::TraceParent),
+        http: *request,
     };
     let (core, view, caller) = (admission.core, &admission.view, admission.caller);
     let mut opened: Option<(SessionId, Arc<Session>)> = None;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::api::Api;
 use crate::catalog::{CompiledTool, fixture};
 use crate::downstream::error::CallError;
-use crate::downstream::{CallEnvironment, RestCaller};
+use crate::downstream::{CallEnvironment, Carried, Keyring, RestCaller};
 use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
 use crate::rt::{self, CoreOptions, Resolver, WorkerPool};
@@ -16,8 +16,12 @@ use crate::telemetry::CoreMetrics;
 use crate::telemetry::ExecutionId;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
-pub(super) const ENVIRONMENT: CallEnvironment<'_> =
-    CallEnvironment { execution_id: ExecutionId::NIL, external_id: None, trace: None };
+pub(super) const ENVIRONMENT: CallEnvironment<'_> = CallEnvironment {
+    execution_id: ExecutionId::NIL,
+    external_id: None,
+    trace: None,
+    carried: &Carried::NONE,
+};
 
 /// A tool of kind `rest` behind a connection with these extra lines in its declaration.
 pub(super) fn tool_at(base_url: &str, connection: &str) -> Arc<CompiledTool> {
@@ -26,11 +30,16 @@ pub(super) fn tool_at(base_url: &str, connection: &str) -> Arc<CompiledTool> {
 }
 
 /// A tool with this method, path and these fields.
-pub(super) fn declared(base_url: &str, connection: &str, tool: &str) -> Arc<CompiledTool> {
+pub(in crate::downstream) fn declared(
+    base_url: &str,
+    connection: &str,
+    tool: &str,
+) -> Arc<CompiledTool> {
     let text = format!(
         r#"
         [[tenant]]
         id = "acme"
+        egress_allowances = ["127.0.0.0/8", "::1/128"]
         [[client_application]]
         tenant = "acme"
         id = "desk"
@@ -94,7 +103,15 @@ pub(super) fn caller_counted_by(
     let workers = WorkerPool::start(1, 64).unwrap();
     let resolver = Resolver::new(workers.clone());
     let http = settings::Http::default();
-    RestCaller::new(&settings, &http, resolver, workers, None, Arc::clone(metrics))
+    RestCaller::new(
+        &settings,
+        &http,
+        resolver,
+        workers,
+        None,
+        Keyring::default(),
+        Arc::clone(metrics),
+    )
 }
 
 pub(super) fn caller() -> RestCaller {
