@@ -30,6 +30,7 @@ pub(crate) fn soap_service(base_url: &str, connection: &str, version: &str) -> S
         r#"
 [[tenant]]
 id = "acme"
+egress_allowances = ["127.0.0.0/8"]
 [[client_application]]
 tenant = "acme"
 id = "desk"

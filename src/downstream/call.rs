@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::catalog::{CompiledConnection, CompiledTool, Proof, Secret, ToolKind};
 use crate::http::{Known, Method};
 use crate::mapping::OutgoingRequest;
+use crate::mapping::soap::insert_header_block;
 
 use super::content::ContentError;
 use super::correlation::Forwarded;
@@ -16,6 +17,7 @@ use super::failure::Asked;
 use super::pool::{HostKey, Line};
 use super::request::Outgoing;
 use super::soap::Parts;
+use super::ws_security;
 
 pub(crate) struct Call<'a> {
     pub(crate) tool: &'a Arc<CompiledTool>,
@@ -59,7 +61,32 @@ impl<'a> Call<'a> {
         asked(self.tool, self.connection, &self.proof)
     }
 
-    pub(crate) fn outgoing<'b>(&'b self, target: &'b str) -> Outgoing<'b> {
+    /// The body with the proof of WS-Security in its header, where the call has one: anew for each
+    /// time it is sent.
+    pub(crate) fn signed_body(&self) -> Result<Option<Vec<u8>>, CallError> {
+        let (Some(user), Some(_), Some(body)) =
+            (&self.proof.user, self.parts.soap, &self.request.body)
+        else {
+            return Ok(None);
+        };
+        let failed = |detail: &str| CallError::Credential {
+            connection: self.connection_id(),
+            problem: CredentialProblem::Missing,
+            detail: detail.to_owned(),
+        };
+        let freshness = user.digest.then(ws_security::Freshness::now).transpose();
+        let freshness = freshness.map_err(|_| failed("there is no randomness for its nonce"))?;
+        let block = ws_security::header_block(&user.username, &user.password, freshness)
+            .map_err(|_| failed("user or password have characters that XML cannot hold"))?;
+        Ok(Some(insert_header_block(body, block.expose().as_bytes())))
+    }
+
+    /// The request, with `signed` for its body where there is one.
+    pub(crate) fn outgoing<'b>(
+        &'b self,
+        target: &'b str,
+        signed: Option<&'b [u8]>,
+    ) -> Outgoing<'b> {
         Outgoing {
             method: self.method.as_str(),
             host: &self.connection.authority,
@@ -68,7 +95,7 @@ impl<'a> Call<'a> {
             mapped_headers: &self.request.headers,
             forwarded: &self.forwarded,
             content_type: self.request.content_type.as_deref(),
-            body: self.request.body.as_deref(),
+            body: signed.or(self.request.body.as_deref()),
         }
     }
 

@@ -242,7 +242,8 @@ impl RestCaller {
                 Some(line) => line,
                 None => self.connect(call).await?,
             };
-            call.outgoing(target)
+            let signed = call.signed_body()?;
+            call.outgoing(target, signed.as_deref())
                 .write(&mut line.request)
                 .map_err(|reason| CallError::Unsendable { reason })?;
             match exchange(&mut line, call.method, &call.budget).await {

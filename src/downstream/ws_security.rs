@@ -1,8 +1,11 @@
 //! `UsernameToken` of WS-Security: user and password in the header of an envelope.
 //!
-//! Pure: time and randomness come in. What is written holds the password, so it is a [`Secret`].
+//! What is written holds the password, so it is a [`Secret`]. Time and randomness come in.
 
-use aws_lc_rs::digest;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::{digest, rand};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -22,11 +25,25 @@ const PROFILE: &str =
 const BASE64: &str = "http://docs.oasis-open.org/wss/2004/01/\
                       oasis-200401-wss-soap-message-security-1.0#Base64Binary";
 
-/// Makes a digest one of this call alone (UsernameToken Profile 1.1.1, section 3.1).
+/// Makes a digest one of this call alone (`UsernameToken` Profile 1.1.1, section 3.1).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Freshness {
     pub(crate) nonce: [u8; NONCE_BYTES],
     pub(crate) created_ms: u64,
+}
+
+impl Freshness {
+    /// Of this moment.
+    ///
+    /// # Errors
+    ///
+    /// The system has no randomness.
+    pub(crate) fn now() -> Result<Self, Unspecified> {
+        let mut nonce = [0; NONCE_BYTES];
+        rand::fill(&mut nonce)?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(Self { nonce, created_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX) })
+    }
 }
 
 /// The header block that proves `username`: with the password as it is, or as a digest where there

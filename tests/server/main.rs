@@ -41,6 +41,7 @@ mod results;
 mod retired;
 mod searching;
 mod sessions;
+mod soap;
 mod standing;
 mod streams;
 mod tls;

@@ -7,5 +7,6 @@ mod counting;
 mod credentials;
 mod price;
 mod requests;
+mod soap;
 pub(super) mod support;
 mod tls;

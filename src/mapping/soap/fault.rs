@@ -169,9 +169,9 @@ fn detail_of(
             .any(|(_, element)| *element.name.namespace == *child.namespace())
     };
     let mut others = String::new();
-    detail.children().filter(|child| !is_declared(child)).for_each(|child| {
+    for child in detail.children().filter(|child| !is_declared(child)) {
         others.push_str(&child.to_xml());
-    });
+    }
     if detail.children().any(|child| is_declared(&child)) {
         out.push(b'{');
         let mut is_first = true;

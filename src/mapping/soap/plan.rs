@@ -218,16 +218,12 @@ pub fn insert_header_block(envelope: &[u8], block: &[u8]) -> Vec<u8> {
     // Neither can stand within the tag of the envelope, where `<` is never written.
     let header = memchr::memmem::find(envelope, HEADER_OPEN.as_bytes());
     let body = memchr::memmem::find(envelope, BODY_OPEN.as_bytes()).unwrap_or(envelope.len());
-    match header.filter(|header| *header < body) {
-        Some(header) => {
-            let (before, after) = envelope.split_at(header + HEADER_OPEN.len());
-            [before, block, after].concat()
-        }
-        None => {
-            let (before, after) = envelope.split_at(body);
-            [before, HEADER_OPEN.as_bytes(), block, HEADER_CLOSE.as_bytes(), after].concat()
-        }
+    if let Some(header) = header.filter(|header| *header < body) {
+        let (before, after) = envelope.split_at(header + HEADER_OPEN.len());
+        return [before, block, after].concat();
     }
+    let (before, after) = envelope.split_at(body);
+    [before, HEADER_OPEN.as_bytes(), block, HEADER_CLOSE.as_bytes(), after].concat()
 }
 
 fn opening(
@@ -252,7 +248,9 @@ fn opening(
     };
     let mut used = types.reachable(std::iter::once(&input.headers).chain(body), holds);
     used.extend(name.and_then(|name| namespaces.known(&name.namespace)));
-    used.iter().for_each(|number| namespaces.declare(*number, &mut out));
+    for number in used {
+        namespaces.declare(number, &mut out);
+    }
     out.push('>');
     out
 }
@@ -288,6 +286,7 @@ impl Compiler<'_> {
         let headers = self.parts(&format!("{place}.headers"), message.headers.iter());
         let body = match &message.body {
             SoapBody::Wrapped(element) => {
+                let before = self.errors.len();
                 let element = self.builder(place).lone(element);
                 match element.holds {
                     Holds::Type(holds)
@@ -296,6 +295,8 @@ impl Compiler<'_> {
                     {
                         BodyPlan::Wrapped { element, holds }
                     }
+                    // A type that is not there is told once.
+                    _ if self.errors.len() > before => BodyPlan::Empty,
                     _ => {
                         self.errors.push(SoapError::Wrapper { place: place.to_owned() });
                         BodyPlan::Empty

@@ -233,13 +233,11 @@ impl Reader<'_> {
         out: &mut Vec<u8>,
         depth: usize,
     ) -> Result<(), NoEnvelope> {
-        match &member.part {
-            Part::Element(plan) => self.value(plan, element, out, depth),
-            _ => {
-                write_string(out, &element.to_xml());
-                Ok(())
-            }
+        if let Part::Element(plan) = &member.part {
+            return self.value(plan, element, out, depth);
         }
+        write_string(out, &element.to_xml());
+        Ok(())
     }
 
     /// The elements within one, in the order of the members they belong to.

@@ -165,7 +165,9 @@ impl Namespaces {
     /// ` xmlns:n1="urn:shop"`
     pub(super) fn declare(&self, number: usize, out: &mut String) {
         let uri = self.uris.get(number).map(AsRef::as_ref).unwrap_or_default();
-        out.push_str(&format!(" xmlns:n{}=\"", number + 1));
+        out.push_str(" xmlns:n");
+        out.push_str(itoa::Buffer::new().format(number + 1));
+        out.push_str("=\"");
         // One that XML cannot hold was refused where it was read.
         escape_attribute(uri, out).unwrap_or_default();
         out.push('"');
@@ -216,7 +218,7 @@ impl SoapTypes {
 
     fn refuse_abstract(&self, names: &[&XmlName], errors: &mut Vec<SoapError>) {
         for (name, plan) in names.iter().zip(&self.types) {
-            for held in plan.elements().filter_map(|element| element.type_index()) {
+            for held in plan.elements().filter_map(ElementPlan::type_index) {
                 self.check_concrete(&format!("type `{name}`"), held, errors);
             }
         }

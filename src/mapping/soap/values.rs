@@ -24,11 +24,18 @@ pub(super) struct Declarations {
 }
 
 impl Declarations {
+    /// More of an element that has these already.
+    pub(super) fn after(&self) -> Self {
+        Self { text: String::new(), count: self.count }
+    }
+
     /// A prefix of this element's own.
     fn prefix(&mut self, namespace: &str) -> Result<String, XmlError> {
         self.count += 1;
         let prefix = format!("q{}", self.count);
-        self.text.push_str(&format!(" xmlns:{prefix}=\""));
+        self.text.push_str(" xmlns:");
+        self.text.push_str(&prefix);
+        self.text.push_str("=\"");
         escape_attribute(namespace, &mut self.text)?;
         self.text.push('"');
         Ok(prefix)
@@ -127,7 +134,6 @@ fn write_name(
 pub(super) fn read(value: &XmlValue, text: &str, element: Element<'_>, out: &mut Vec<u8>) {
     let trimmed = text.trim_matches(is_blank);
     match value {
-        XmlValue::String => write_string(out, text),
         XmlValue::Boolean => match trimmed {
             "true" | "1" => out.extend_from_slice(b"true"),
             "false" | "0" => out.extend_from_slice(b"false"),
@@ -144,7 +150,7 @@ pub(super) fn read(value: &XmlValue, text: &str, element: Element<'_>, out: &mut
             let packed: String = text.chars().filter(|next| !is_blank(*next)).collect();
             write_string(out, &packed);
         }
-        XmlValue::Base64 => write_string(out, text),
+        XmlValue::String | XmlValue::Base64 => write_string(out, text),
         XmlValue::Name => match element.qualified(trimmed) {
             Some((namespace, local)) if !local.is_empty() => {
                 write_string(out, &XmlName::new(namespace, local).to_string());

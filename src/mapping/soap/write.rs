@@ -127,7 +127,7 @@ impl Writer<'_> {
         match &element.holds {
             Holds::Value(held) => {
                 self.out.push_str(&element.open);
-                self.simple(held, value)?;
+                self.simple(held, value, Declarations::default())?;
                 self.out.push_str(&element.close);
             }
             Holds::Any => {
@@ -154,10 +154,14 @@ impl Writer<'_> {
     }
 
     /// The text of an element whose tag is still open.
-    fn simple(&mut self, held: &XmlValue, value: Raw<'_>) -> Written {
+    fn simple(
+        &mut self,
+        held: &XmlValue,
+        value: Raw<'_>,
+        mut declarations: Declarations,
+    ) -> Written {
         let tag_end = self.out.len();
         self.out.push('>');
-        let mut declarations = Declarations::default();
         values::write(held, value, Place::Text, &mut self.out, &mut declarations)
             .map_err(Problem::new)?;
         if !declarations.text.is_empty() {
@@ -199,12 +203,12 @@ impl Writer<'_> {
                 return Err(Problem::new(format!("expected an object, got {kind}")));
             }
         };
-        self.attributes(plan, &given)?;
+        let declared_names = self.attributes(plan, &given)?;
         if let Some(text) = plan.text {
             let value = given.get(text).copied().flatten().filter(|value| !value.is_null());
             match (plan.members.get(text).map(|member| &member.part), value) {
                 (Some(Part::Text(held)), Some(value)) => {
-                    let written = self.simple(held, value);
+                    let written = self.simple(held, value, declared_names.after());
                     let within = |problem: Problem| problem.within(super::super::TEXT_MEMBER);
                     written.map_err(|problem| if is_object { within(problem) } else { problem })?;
                 }
@@ -269,7 +273,7 @@ impl Writer<'_> {
         Problem::new(format!("\"{TYPE_MEMBER}\" names one of: {}", names.join(", ")))
     }
 
-    fn attributes(&mut self, plan: &TypePlan, given: &Given<'_>) -> Written {
+    fn attributes(&mut self, plan: &TypePlan, given: &Given<'_>) -> Result<Declarations, Problem> {
         let mut declarations = Declarations::default();
         for (member, value) in plan.members.iter().zip(given) {
             let Part::Attribute(attribute) = &member.part else { break };
@@ -277,7 +281,7 @@ impl Writer<'_> {
                 .map_err(|problem| problem.within(&member.name))?;
         }
         self.out.push_str(&declarations.text);
-        Ok(())
+        Ok(declarations)
     }
 
     fn attribute(
@@ -379,8 +383,9 @@ impl Writer<'_> {
             return value.map_or(Ok(()), |value| self.markup(value, true));
         };
         if let Some(fixed) = &element.fixed {
-            let parts = [&*element.open, ">", fixed, &element.close];
-            parts.into_iter().for_each(|part| self.out.push_str(part));
+            for part in [&*element.open, ">", fixed, &element.close] {
+                self.out.push_str(part);
+            }
             return Ok(());
         }
         match value.filter(|value| element.nillable || !value.is_null()) {
@@ -445,7 +450,9 @@ fn chosen<'p>(
     round: &Range<usize>,
 ) -> Result<Option<&'p Particle>, Problem> {
     let mut all = Vec::new();
-    parts.iter().for_each(|part| members(part, &mut all));
+    for part in parts {
+        members(part, &mut all);
+    }
     all.retain(|index| is_given(plan, &Particle::Member(*index), given, round));
     if all.is_empty() {
         // A fixed element, where it is the only alternative that says something by itself.
@@ -470,7 +477,9 @@ fn members(particle: &Particle, out: &mut Vec<usize>) {
     match particle {
         Particle::Member(index) => out.push(*index),
         Particle::Sequence { parts, .. } | Particle::Choice { parts, .. } => {
-            parts.iter().for_each(|part| members(part, out));
+            for part in parts {
+                members(part, out);
+            }
         }
     }
 }

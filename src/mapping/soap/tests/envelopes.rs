@@ -149,6 +149,16 @@ fn values_leave_as_they_are_written() {
     assert_eq!(order(&value(XmlValue::Name), r#"{"v":"x"}"#), "<n1:v>x</n1:v>");
     let names = order(&value(XmlValue::List(Box::new(XmlValue::Name))), r#"{"v":["{u}a","{v}b"]}"#);
     assert_eq!(names, "<n1:v xmlns:q1=\"u\" xmlns:q2=\"v\">q1:a q2:b</n1:v>");
+    let both = XmlType {
+        attributes: vec![attribute("a", "a", XmlValue::Name)],
+        text: Some(XmlValue::Name),
+        ..XmlType::default()
+    };
+    let both = ordering(content(vec![one(typed("v", "Both"))]), vec![("Both", both)]);
+    assert_eq!(
+        order(&both, r#"{"v":{"a":"{u}x","text":"{v}y"}}"#),
+        "<n1:v a=\"q1:x\" xmlns:q1=\"u\" xmlns:q2=\"v\">q2:y</n1:v>"
+    );
     for (kind, json, expected) in [
         (XmlValue::String, r#""a\u0000""#, "v: the character U+0000 cannot be written in XML"),
         (XmlValue::String, r#""\uffff""#, "v: the character U+FFFF"),
