@@ -55,14 +55,6 @@ pub enum SoapError {
         /// The type.
         name: XmlName,
     },
-    /// A type only derived types of which may stand in a message, without any.
-    #[error("{place}: the type `{name}` is abstract and no other type is derived from it")]
-    Abstract {
-        /// Where it is named.
-        place: String,
-        /// The type.
-        name: XmlName,
-    },
     /// Groups in groups without end.
     #[error("{place}: its groups nest deeper than {CONTENT_DEPTH_MAX} levels")]
     TooDeep {
@@ -90,7 +82,7 @@ pub enum SoapError {
         error: XmlError,
     },
     /// A wrapped body whose element is no object.
-    #[error("{place}: the element of a wrapped body holds a type without text and stands once")]
+    #[error("{place}: the element of a wrapped body holds a type and stands once")]
     Wrapper {
         /// The message.
         place: String,
@@ -118,7 +110,4 @@ pub enum NoEnvelope {
     /// It nests deeper than JSON may.
     #[error("the SOAP message is nested deeper than {} levels", super::DEPTH_MAX)]
     TooDeep,
-    /// A part of the message is said to be in an attachment that is not there.
-    #[error("the SOAP message refers to an attachment that did not come with it")]
-    NoAttachment,
 }

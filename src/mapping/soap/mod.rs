@@ -43,7 +43,7 @@ pub use types::SoapTypes;
 /// How deep messages may nest. What is read must be JSON that others accept.
 pub(crate) const DEPTH_MAX: usize = crate::json::DEPTH_MAX - 8;
 /// How deep groups of one type may nest.
-const CONTENT_DEPTH_MAX: usize = 32;
+const CONTENT_DEPTH_MAX: usize = 64;
 /// How many types stand between one and the first that it is derived from.
 const DERIVATIONS_MAX: usize = 64;
 

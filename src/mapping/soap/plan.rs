@@ -275,11 +275,7 @@ impl Compiler<'_> {
     ) -> TypePlan {
         let mut builder = self.builder(place);
         builder.elements(elements);
-        let plan = builder.finish();
-        for held in plan.elements().filter_map(ElementPlan::type_index) {
-            self.types.check_concrete(place, held, self.errors);
-        }
-        plan
+        builder.finish()
     }
 
     fn message(&mut self, place: &str, message: &SoapMessage) -> MessagePlan {
@@ -289,12 +285,7 @@ impl Compiler<'_> {
                 let before = self.errors.len();
                 let element = self.builder(place).lone(element);
                 match element.holds {
-                    Holds::Type(holds)
-                        if !element.repeats
-                            && self.types.get(holds).is_some_and(|plan| plan.text.is_none()) =>
-                    {
-                        BodyPlan::Wrapped { element, holds }
-                    }
+                    Holds::Type(holds) if !element.repeats => BodyPlan::Wrapped { element, holds },
                     // A type that is not there is told once.
                     _ if self.errors.len() > before => BodyPlan::Empty,
                     _ => {

@@ -11,9 +11,6 @@ use super::{CONTENT_DEPTH_MAX, DERIVATIONS_MAX};
 use crate::json::write_string;
 use crate::xml::{XML_NAMESPACE, escape_attribute, is_name};
 
-/// The namespace of the types that XML Schema itself has: nobody declares those.
-const SCHEMA_NAMESPACE: &str = "http://www.w3.org/2001/XMLSchema";
-
 /// The types of a toolset, compiled once for all its operations.
 #[derive(Debug, Default)]
 pub struct SoapTypes {
@@ -192,7 +189,6 @@ impl SoapTypes {
             made.types.push(plan);
         }
         made.index_derived(types, &mut errors);
-        made.refuse_abstract(&names, &mut errors);
         if errors.is_empty() { Ok(made) } else { Err(errors) }
     }
 
@@ -213,23 +209,6 @@ impl SoapTypes {
                 }
                 ancestor = bases.get(at).copied().flatten();
             }
-        }
-    }
-
-    fn refuse_abstract(&self, names: &[&XmlName], errors: &mut Vec<SoapError>) {
-        for (name, plan) in names.iter().zip(&self.types) {
-            for held in plan.elements().filter_map(ElementPlan::type_index) {
-                self.check_concrete(&format!("type `{name}`"), held, errors);
-            }
-        }
-    }
-
-    pub(super) fn check_concrete(&self, place: &str, held: usize, errors: &mut Vec<SoapError>) {
-        if let Some(TypePlan { name: Some(name), is_abstract: true, derived, .. }) =
-            self.types.get(held)
-            && derived.is_empty()
-        {
-            errors.push(SoapError::Abstract { place: place.to_owned(), name: name.clone() });
         }
     }
 
@@ -283,9 +262,10 @@ impl TypePlan {
         self.derived.binary_search(&other).is_ok()
     }
 
-    /// Whether its JSON is a single value instead of an object.
+    /// Whether its JSON is a single value instead of an object. Where another type may stand in its
+    /// place it is an object always, so that it is the same thing whatever comes.
     pub(super) fn is_value(&self) -> bool {
-        self.text.is_some() && self.members.len() == 1
+        self.text.is_some() && self.members.len() == 1 && self.derived.is_empty()
     }
 
     pub(super) fn elements(&self) -> impl Iterator<Item = &ElementPlan> {
@@ -378,8 +358,8 @@ impl<'a> Builder<'a> {
         self.plan.name = Some(name.clone());
         self.plan.is_abstract = declared.is_abstract;
         self.plan.base = declared.base.as_ref().and_then(|base| {
-            // Types of XML Schema itself are no types of the service.
-            if *base.namespace == *SCHEMA_NAMESPACE { None } else { self.resolve(base, "its base") }
+            // One that is not there stands in no message, so nothing can stand in its place.
+            self.names.binary_search(&base).ok()
         });
         for attribute in &declared.attributes {
             let plan = AttributePlan {
@@ -515,11 +495,14 @@ impl<'a> Builder<'a> {
     fn element(&mut self, element: &XmlElement, place: Place) -> Particle {
         let plan = self.lone(element);
         let is_array = element.repeats || place.is_repeated;
-        // The same element in several alternatives of a choice is one member.
         if let Some((choice, alternative)) = place.alternative
             && let Some(known) = self.known(&element.member, &plan)
-            && (choice..alternative).contains(&known)
         {
+            // What stands elsewhere too is written there.
+            if !(choice..alternative).contains(&known) {
+                return Particle::Sequence { repeats: false, parts: Vec::new() };
+            }
+            // The same element in several alternatives of a choice is one member.
             if let Some(member) = self.plan.members.get_mut(known) {
                 member.is_array |= is_array;
                 if let Part::Element(other) = &mut member.part {

@@ -270,6 +270,9 @@ impl Writer<'_> {
         let own = std::iter::once(declared).filter(|own| !own.is_abstract);
         let names = own.chain(derived).filter_map(|plan| plan.name.as_ref());
         let names: Vec<String> = names.map(ToString::to_string).collect();
+        if names.is_empty() {
+            return Problem::new("cannot be given: its type is abstract, and there is no other");
+        }
         Problem::new(format!("\"{TYPE_MEMBER}\" names one of: {}", names.join(", ")))
     }
 

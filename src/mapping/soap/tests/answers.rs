@@ -133,23 +133,25 @@ fn attributes_text_and_types_come_back() {
     };
     let plan = ordering(
         content(vec![one(typed("price", "Price")), one(typed("plain", "Plain"))]),
-        vec![("Price", price), ("Plain", plain), ("Noted", noted)],
+        vec![("Price", price), ("Plain", plain.clone()), ("Noted", noted)],
     );
+    let alone = ordering(content(vec![one(typed("plain", "Plain"))]), vec![("Plain", plain)]);
+    assert_eq!(read_order(&alone, "<s:plain>5</s:plain>"), r#"{"plain":5}"#);
     let table = [
         (
             "<s:price t:rate='0.20' currency=' € ' x='y' xmlns:t='urn:tax'>9.90</s:price>",
             r#"{"price":{"currency":" € ","rate":0.20,"text":9.90}}"#,
         ),
         ("<s:price/>", r#"{"price":{"text":""}}"#),
-        ("<s:plain>5</s:plain>", r#"{"plain":5}"#),
+        ("<s:plain>5</s:plain>", r#"{"plain":{"text":5}}"#),
         (
             "<s:plain i:type='s:Noted' note='n'>5</s:plain>",
             r#"{"plain":{"xsi_type":"{urn:shop}Noted","note":"n","text":5}}"#,
         ),
         // Types that may not stand there are as good as none.
-        ("<s:plain i:type='s:Price'>5</s:plain>", r#"{"plain":5}"#),
-        ("<s:plain i:type='s:Plain'>5</s:plain>", r#"{"plain":5}"#),
-        ("<s:plain i:type='gone:Noted'>5</s:plain>", r#"{"plain":5}"#),
+        ("<s:plain i:type='s:Price'>5</s:plain>", r#"{"plain":{"text":5}}"#),
+        ("<s:plain i:type='s:Plain'>5</s:plain>", r#"{"plain":{"text":5}}"#),
+        ("<s:plain i:type='gone:Noted'>5</s:plain>", r#"{"plain":{"text":5}}"#),
     ];
     for (content, expected) in table {
         assert_eq!(read_order(&plan, content), expected, "{content}");

@@ -267,6 +267,11 @@ fn a_choice_has_what_the_call_has() {
         Vec::new(),
     );
     assert_eq!(order(&plan, r#"{"c":"2","a":"1"}"#), "<n1:a>1</n1:a><n1:c>2</n1:c>");
+    let choice = group(false, vec![one(element("a")), one(element("b"))]);
+    let plan = ordering(content(vec![one(element("a")), XmlParticle::Choice(choice)]), Vec::new());
+    // What stands elsewhere too is written there.
+    assert_eq!(order(&plan, r#"{"b":"2","a":"1"}"#), "<n1:a>1</n1:a><n1:b>2</n1:b>");
+    assert_eq!(order(&plan, r#"{"a":"1"}"#), "<n1:a>1</n1:a>");
     let plan = ordering(
         content(vec![XmlParticle::Choice(group(true, vec![one(element("a")), one(element("b"))]))]),
         Vec::new(),
@@ -334,6 +339,23 @@ fn derived_types_are_named() {
     assert!(
         text.contains("animal: \"xsi_type\" names one of: {urn:shop}Dog, {urn:shop}Pet"),
         "{text}"
+    );
+    // Nothing can stand where only others may that are not there.
+    let plan = ordering(
+        content(vec![one(typed("animal", "Animal"))]),
+        vec![("Animal", base(None, true, "size"))],
+    );
+    assert_eq!(order(&plan, "{}"), "<n1:order/>");
+    assert!(refused(&plan, r#"{"animal":{}}"#).contains("animal: cannot be given"));
+}
+
+#[test]
+fn only_types_that_may_stand_there_are_taken() {
+    let of =
+        |base: Option<&str>| XmlType { base: base.map(shop), ..content(vec![one(element("id"))]) };
+    let plan = ordering(
+        content(vec![one(typed("pet", "Pet"))]),
+        vec![("Animal", of(None)), ("Pet", of(Some("Animal"))), ("Dog", of(Some("Pet")))],
     );
     // Only what is derived from the declared one, whatever other types there are.
     for wrong in ["Animal", "Order", "{urn:other}Dog", ""] {

@@ -21,7 +21,7 @@ fn faults_of_types_name_them() {
     let fixed = |element| XmlElement { fixed: Some("\0".to_owned()), ..element };
     let mixed = XmlType { text: Some(XmlValue::String), ..content(vec![one(element("a"))]) };
     let mut deep = XmlParticle::Choice(group(false, Vec::new()));
-    for _ in 0..40 {
+    for _ in 0..70 {
         deep = XmlParticle::Choice(group(false, vec![deep]));
     }
     let table = [
@@ -29,7 +29,6 @@ fn faults_of_types_name_them() {
             vec![("A", content(vec![one(typed("x", "Gone"))]))],
             "type `{urn:shop}A`, element `{urn:shop}x`: there is no type `{urn:shop}Gone`",
         ),
-        (vec![("A", based("{urn:shop}Gone"))], "type `{urn:shop}A`, its base: there is no type"),
         (
             vec![("A", based("{urn:shop}B")), ("B", based("{urn:shop}A"))],
             "type `{urn:shop}A`: it is derived from itself",
@@ -62,20 +61,13 @@ fn faults_of_types_name_them() {
             "a part has an empty member name",
         ),
         (vec![("A", content(vec![one(element("xsi_type"))]))], "the members \"text\" and"),
-        (
-            vec![
-                ("A", XmlType { is_abstract: true, ..XmlType::default() }),
-                ("B", content(vec![one(typed("x", "A"))])),
-            ],
-            "type `{urn:shop}B`: the type `{urn:shop}A` is abstract",
-        ),
-        (vec![("A", content(vec![deep]))], "its groups nest deeper than 32 levels"),
+        (vec![("A", content(vec![deep]))], "its groups nest deeper than 64 levels"),
     ];
     for (all, expected) in table {
         let told = faults_of(&types(all));
         assert!(told.contains(expected), "{expected} in {told}");
     }
-    // Types of the schema language itself are nobody's to declare.
+    // A base that is not there stands in no message.
     let all = types(vec![("A", based("{http://www.w3.org/2001/XMLSchema}string"))]);
     assert!(SoapTypes::compile(&all).is_ok());
     // And what the schema leaves unnamed may be called anything.
@@ -84,17 +76,15 @@ fn faults_of_types_name_them() {
 
 #[test]
 fn faults_of_operations_name_their_place() {
-    let all = types(vec![
-        ("Order", content(vec![one(element("id"))])),
-        ("Text", XmlType { text: Some(XmlValue::String), ..XmlType::default() }),
-        ("Abstract", XmlType { is_abstract: true, ..XmlType::default() }),
-    ]);
+    let all = types(vec![("Order", content(vec![one(element("id"))]))]);
     let table = [
         (SoapBody::Wrapped(typed("order", "Gone")), "there is no type `{urn:shop}Gone`"),
         (SoapBody::Wrapped(element("order")), "input: the element of a wrapped body"),
-        (SoapBody::Wrapped(typed("order", "Text")), "output: the element of a wrapped body"),
+        (
+            SoapBody::Wrapped(XmlElement { holds: XmlContent::Any, ..element("order") }),
+            "output: the",
+        ),
         (SoapBody::Wrapped(many(typed("order", "Order"))), "the element of a wrapped body"),
-        (SoapBody::Bare(typed("order", "Abstract")), "input: the type `{urn:shop}Abstract` is"),
         (SoapBody::Rpc { wrapper: name("a b"), parts: Vec::new() }, "`a b` is no name of XML"),
     ];
     for (body, expected) in table {

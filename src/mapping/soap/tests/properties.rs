@@ -205,9 +205,8 @@ impl Drawing<'_> {
 
     fn object(&mut self, name: &XmlName, is_named: bool) -> Value {
         let declared = self.types.0[name].clone();
-        if let (Some(text), true, false) =
-            (&declared.text, declared.attributes.is_empty(), is_named)
-        {
+        let is_alone = declared.attributes.is_empty() && self.derived(name).is_empty();
+        if let (Some(text), true, false) = (&declared.text, is_alone, is_named) {
             return self.value(text);
         }
         let mut object = Map::new();
