@@ -4,7 +4,7 @@
 //! made into entities.
 
 use crate::catalog::{Annotations, Credential, SideEffect, ToolMethod, ToolsetKind};
-use crate::mapping::{BodyFormat, FieldRule, SoapOperation, XmlTypes};
+use crate::mapping::{BodyFormat, FieldRule, SoapOperation, SoapVersion, XmlTypes};
 
 use super::Location;
 
@@ -24,6 +24,8 @@ pub struct Options {
     /// Where the API is, whatever the description says: `https://api.example.com/v2`. The
     /// description's own is used where absent.
     pub base_url: Option<String>,
+    /// Which version of SOAP is spoken where a service speaks both; 1.1 where absent.
+    pub soap_version: Option<SoapVersion>,
 }
 
 /// What a description comes to.

@@ -131,7 +131,7 @@ impl<'a> Element<'a> {
 
     /// The elements directly in it.
     pub fn children(self) -> impl Iterator<Item = Self> {
-        self.node.children().filter(|node| node.is_element()).map(|node| Self { node })
+        self.node.children().filter(Node::is_element).map(|node| Self { node })
     }
 
     /// The first element of this name directly in it.
@@ -152,6 +152,19 @@ impl<'a> Element<'a> {
         let mut text = format!("{first}{second}");
         texts.for_each(|more| text.push_str(more));
         Cow::Owned(text)
+    }
+
+    /// All texts in it, those of the elements in it too, in the order of the document; not much more
+    /// than `bytes_max` of them.
+    pub fn text_within(self, bytes_max: usize) -> String {
+        let mut text = String::new();
+        for node in self.node.descendants().filter(Node::is_text) {
+            text.push_str(node.text().unwrap_or_default());
+            if text.len() >= bytes_max {
+                break;
+            }
+        }
+        text
     }
 
     /// Whether it has text beside elements.
