@@ -127,8 +127,8 @@ fn any_types() -> impl Strategy<Value = XmlTypes> {
         if let Some(first) = all.first_mut() {
             first.text = None;
         }
-        for index in 2..TYPES {
-            all[index].base = Some(type_name(index - 1));
+        for (index, declared) in all.iter_mut().enumerate().skip(2) {
+            declared.base = Some(type_name(index - 1));
         }
         XmlTypes((0..TYPES).map(type_name).zip(all).collect())
     })
@@ -154,7 +154,7 @@ impl Drawing<'_> {
         let chosen = self.next();
         match value {
             XmlValue::String => json!(self.text),
-            XmlValue::Boolean => json!(chosen % 2 == 0),
+            XmlValue::Boolean => json!(chosen.is_multiple_of(2)),
             XmlValue::Integer => json!(i64::from(chosen) - 100),
             XmlValue::Decimal if chosen == 7 => json!("INF"),
             XmlValue::Decimal => serde_json::from_str(&format!("{chosen}.50")).unwrap(),
@@ -169,7 +169,7 @@ impl Drawing<'_> {
     }
 
     fn held(&mut self, element: &XmlElement) -> Value {
-        if element.nillable && self.next() % 4 == 0 {
+        if element.nillable && self.next().is_multiple_of(4) {
             return Value::Null;
         }
         match &element.holds {
@@ -214,7 +214,7 @@ impl Drawing<'_> {
             object.insert("xsi_type".to_owned(), json!(name.to_string()));
         }
         for attribute in &declared.attributes {
-            if self.next() % 2 == 0 {
+            if self.next().is_multiple_of(2) {
                 object.insert(attribute.member.to_string(), self.value(&attribute.value));
             }
         }
@@ -232,7 +232,7 @@ impl Drawing<'_> {
             XmlParticle::Element(element) => self.element(element, object, true),
             XmlParticle::Any { repeats, .. } => {
                 let text = json!("<x xmlns=\"urn:free\">1</x>");
-                if self.next() % 2 == 0 {
+                if self.next().is_multiple_of(2) {
                     let value = if *repeats { json!([text, text]) } else { text };
                     object.insert("any".to_owned(), value);
                 }
@@ -267,7 +267,7 @@ impl Drawing<'_> {
         let value = if element.repeats {
             let count = if is_wanted { self.next() % 3 } else { 0 };
             (0..count).map(|_| self.held(element)).collect()
-        } else if is_wanted && (element.required || self.next() % 2 == 0) {
+        } else if is_wanted && (element.required || self.next().is_multiple_of(2)) {
             self.held(element)
         } else {
             return;
