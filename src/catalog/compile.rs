@@ -15,6 +15,7 @@ use super::list::{Frame, ToolList};
 use super::permission::Policies;
 use super::prompts::{PromptList, instructions};
 use super::shown::{Setting, ShownKey, ShownToolset};
+use super::soap;
 use super::toolset::{Behind, CompiledToolset};
 use super::view::{View, ViewInputs};
 use super::{
@@ -159,25 +160,29 @@ impl Compiler<'_> {
         }
         for entry in &self.entities.toolsets {
             let entity = &entry.value;
-            report(entry, faults::of_toolset(entity), &mut self.problems);
-            let connections = Behind::new(entity, &self.made.connections);
             let key = (entity.tenant.clone(), entity.id.clone());
             let before = self.previous.and_then(|previous| previous.toolsets.get(&key));
+            let mut faults = faults::of_toolset(entity);
+            let known = before.map(|before| (&*before.entity, before.types.as_ref()));
+            let types = soap::types(entity, known, &mut faults);
+            report(entry, faults, &mut self.problems);
+            let behind = Behind::new(entity, &self.made.connections, types.as_ref());
             let own = tools.remove(&(entity.tenant.as_str(), entity.id.as_str()));
             let own = own.unwrap_or_default();
             let problems = &mut self.problems;
             let compiled =
-                CompiledToolset::compile(entity, connections, &own, before, |entry, faults| {
+                CompiledToolset::compile(entity, behind, &own, before, |entry, faults| {
                     report(entry, faults, problems);
                 });
             let former = &mut self.made.former;
-            former.keep_tools(self.former, before, &compiled, connections, self.grace);
+            former.keep_tools(self.former, before, &compiled, behind, self.grace);
             self.made.toolsets.insert(key, compiled);
         }
         self.made.former.bound(TOOLS_MAX);
         // Tools of toolsets that are not there: what else is wrong with them is told too.
         for entry in tools.into_values().flatten() {
-            if let Err(faults) = CompiledTool::rest(&entry.value, None) {
+            let nothing = soap::Backing::nothing(&entry.value);
+            if let Err(faults) = CompiledTool::rest(&entry.value, nothing) {
                 report(entry, faults, &mut self.problems);
             }
         }

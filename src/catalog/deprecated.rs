@@ -208,7 +208,7 @@ impl FormerTools {
         older: &Self,
         before: Option<&Arc<CompiledToolset>>,
         after: &Arc<CompiledToolset>,
-        connections: Behind<'_>,
+        behind: Behind<'_>,
         grace: Grace,
     ) {
         let before = before.filter(|before| !Arc::ptr_eq(before, after));
@@ -241,12 +241,12 @@ impl FormerTools {
                 return false;
             }
             let compiled = former.compiled.take();
-            let Some(connection) = connections.of(&former.entity) else { return false };
+            let backing = behind.of(&former.entity);
             former.compiled = compiled
-                .filter(|compiled| compiled.is_of(&former.entity, connection))
+                .filter(|compiled| compiled.is_of(&former.entity, backing))
                 // One that does not fit its connection any more is not callable any more.
                 .or_else(|| {
-                    let made = CompiledTool::rest(&former.entity, Some(connection));
+                    let made = CompiledTool::rest(&former.entity, backing);
                     made.ok().flatten().map(Arc::new)
                 });
             former.compiled.is_some()

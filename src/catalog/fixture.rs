@@ -23,6 +23,68 @@ client_application = "desk"
 toolset = "appliance"
 "#;
 
+/// `acme/desk` with the operation `order` of a SOAP service at `base_url`, whose connection has
+/// these extra lines. The soap of the tool is of this `version`.
+pub(crate) fn soap_service(base_url: &str, connection: &str, version: &str) -> String {
+    format!(
+        r#"
+[[tenant]]
+id = "acme"
+egress_allowances = ["127.0.0.0/8"]
+[[client_application]]
+tenant = "acme"
+id = "desk"
+[[connection]]
+tenant = "acme"
+id = "shop"
+base_url = "{base_url}"
+{connection}
+[[toolset]]
+tenant = "acme"
+id = "shop"
+kind = "soap"
+connection = "shop"
+[toolset.xml_types."{{urn:shop}}Order"]
+content = [
+  {{ element = {{ name = "{{urn:shop}}sku", member = "sku", holds = {{ value = "string" }} }} }},
+  {{ element = {{ name = "{{urn:shop}}count", member = "count", holds = {{ value = "integer" }} }} }},
+]
+[toolset.xml_types."{{urn:shop}}Placed"]
+content = [
+  {{ element = {{ name = "{{urn:shop}}number", member = "number", holds = {{ value = "integer" }} }} }},
+  {{ element = {{ name = "{{urn:shop}}bill", member = "bill", holds = {{ value = "base64" }}, repeats = true }} }},
+]
+[[tool]]
+tenant = "acme"
+toolset = "shop"
+name = "order"
+description = "Orders something"
+method = "POST"
+path = "/"
+fields = [
+  {{ source_field_name = "count", type = "integer" }},
+  {{ source_field_name = "sku", exposed_field_name = "article", required = true }},
+]
+[tool.soap]
+version = "{version}"
+action = "urn:shop#order"
+faults = [{{ name = "{{urn:shop}}gone", member = "gone", holds = {{ value = "string" }} }}]
+[tool.soap.input.body.wrapped]
+name = "{{urn:shop}}order"
+member = "order"
+holds = {{ type = "{{urn:shop}}Order" }}
+[tool.soap.output.body.wrapped]
+name = "{{urn:shop}}orderResponse"
+member = "orderResponse"
+holds = {{ type = "{{urn:shop}}Placed" }}
+[[assignment]]
+tenant = "acme"
+client_application = "desk"
+toolset = "shop"
+"#
+    )
+}
+
 /// What a good TOML file declares.
 pub(crate) fn entities(toml: &str) -> Entities {
     let (entities, problems) = files::read_text(Path::new("a.toml"), toml);

@@ -64,6 +64,7 @@ pub mod search;
 mod secrets;
 mod shown;
 mod snapshot;
+mod soap;
 mod tool;
 mod toolset;
 mod tree;

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{ApiKeyPlace, Credential, Secret, SecretSource};
+use crate::xml::escape_text;
 
 /// All but what RFC 3986 section 2.3 leaves unreserved.
 pub(super) const ENCODED: &AsciiSet =
@@ -103,6 +104,9 @@ impl Proof {
             // Only proves the client where tokens are; what it gets there is added later.
             Credential::OauthClientCredentials { .. } => {}
             Credential::WsSecurity { username, digest, .. } => {
+                if [text, username].into_iter().any(|text| !is_xml_text(text)) {
+                    return Err("or its username has characters that XML cannot hold");
+                }
                 self.user = Some(ResolvedCredential {
                     username: username.as_str().into(),
                     password: secret.clone(),
@@ -144,6 +148,10 @@ fn is_header_value(text: &str) -> Result<(), &'static str> {
     // Spaces around it would be lost.
     let is_good = text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.trim() == text;
     if is_good { Ok(()) } else { Err("has characters no header may have") }
+}
+
+fn is_xml_text(text: &str) -> bool {
+    escape_text(text, &mut String::new()).is_ok()
 }
 
 /// `cookie-octet` of RFC 6265 section 4.1.1.
@@ -213,6 +221,14 @@ mod tests {
             (Credential::Bearer { token: text(" s3cr3t") }, "no header may have"),
             (key(ApiKeyPlace::Header, "X-Key", "s3cr3tü"), "no header may have"),
             (key(ApiKeyPlace::Cookie, "c", "s3cr3t;b=c"), "no cookie may have"),
+            (
+                Credential::WsSecurity {
+                    username: "ada".to_owned(),
+                    password: text("s3cr3t\u{1}"),
+                    digest: false,
+                },
+                "that XML cannot hold",
+            ),
         ] {
             let fault = proof(&[credential]).unwrap_err();
             assert!(fault.contains(expected) && !fault.contains("s3cr3t"), "{fault}");

@@ -10,11 +10,13 @@ use super::connection::{is_reserved, timeout};
 use super::effects::{EffectByArgument, Effects};
 use super::fragment::{EntryText, Fragment, Hints, Safety};
 use super::schema_hash::{hexadecimal, schema_hash, schema_version};
+use super::soap::Backing;
 use super::{
     Annotations, BuiltinTool, CompiledConnection, CompiledPolling, DiscoveryMode, OperationName,
     Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId, constants, faults, remarks,
 };
 use crate::http::is_field_name;
+use crate::mapping::soap::SoapPlan;
 use crate::mapping::{
     self, Arguments, Dialect, FieldPath, FieldRule, Location, RequestBody, RequestPlan,
     ResponsePlan, ResultBudget, Unmapped,
@@ -35,6 +37,9 @@ pub enum ToolKind {
         request: RequestPlan,
         /// From the response to the result.
         response: ResponsePlan,
+        /// Where the API is a SOAP service: from the request's JSON to an envelope, and from the
+        /// response's envelope to JSON.
+        soap: Option<Box<SoapPlan>>,
     },
     /// A tool of the appliance itself.
     Builtin(BuiltinTool),
@@ -183,13 +188,14 @@ impl CompiledTool {
         fragment
     }
 
-    /// Compiles a tool of a REST toolset. All that is wrong comes back, not only the first;
-    /// without a connection, whose own problem is known, there is only that.
+    /// Compiles a tool of a toolset that calls an API. All that is wrong comes back, not only the
+    /// first; without what is behind it, whose own problem is known, there is only that.
     pub(super) fn rest(
         tool: &Arc<Tool>,
-        connection: Option<&Arc<CompiledConnection>>,
+        backing: Backing<'_>,
     ) -> Result<Option<Self>, Vec<String>> {
         let mut faults = faults::of_tool(tool);
+        let soap = backing.plan(tool, &mut faults).map(Box::new);
         let polling = tool.polling.as_ref().map(|rule| CompiledPolling::compile(rule, &mut faults));
         check_key_header(tool, &mut faults);
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
@@ -211,7 +217,7 @@ impl CompiledTool {
                 faults.extend(told);
             })
             .ok();
-        if let Some(connection) = connection {
+        if let Some(connection) = backing.connection {
             check_set(tool, connection, &mut faults);
         }
         let plans = (request, effects, response, total_timeout);
@@ -222,7 +228,9 @@ impl CompiledTool {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let Some(connection) = connection else { return Ok(None) };
+        let Some(connection) = backing.connection.filter(|_| backing.is_of(soap.as_deref())) else {
+            return Ok(None);
+        };
         let own_input = with_next(request.input_schema(), &tool.budget);
         let input = own_input.as_ref().unwrap_or_else(|| request.input_schema());
         let schema_hash = schema_hash(input, output.as_ref());
@@ -254,7 +262,7 @@ impl CompiledTool {
             output,
             entity: Some(Arc::clone(tool)),
             shown: Mutex::default(),
-            kind: ToolKind::Rest { connection: Arc::clone(connection), request, response },
+            kind: ToolKind::Rest { connection: Arc::clone(connection), request, response, soap },
         }))
     }
 
@@ -298,11 +306,15 @@ impl CompiledTool {
         })
     }
 
-    /// Whether compiling `tool` behind `connection` would make this one again.
-    pub(super) fn is_of(&self, tool: &Arc<Tool>, connection: &Arc<CompiledConnection>) -> bool {
+    /// Whether compiling `tool` with this behind it would make this one again.
+    pub(super) fn is_of(&self, tool: &Arc<Tool>, backing: Backing<'_>) -> bool {
         let is_same = self.entity.as_ref().is_some_and(|entity| Arc::ptr_eq(entity, tool));
         match &self.kind {
-            ToolKind::Rest { connection: own, .. } => is_same && Arc::ptr_eq(own, connection),
+            ToolKind::Rest { connection: own, soap, .. } => {
+                is_same
+                    && backing.connection.is_some_and(|connection| Arc::ptr_eq(own, connection))
+                    && backing.is_of(soap.as_deref())
+            }
             ToolKind::Builtin(_) => false,
         }
     }

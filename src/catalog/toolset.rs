@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use super::compile::Connections;
+use super::soap::Backing;
 use super::{
     BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Entry, OperationName, Tool,
     Toolset, ToolsetKind,
 };
+use crate::mapping::soap::SoapTypes;
 
 /// A toolset as the runtime uses it.
 #[derive(Debug)]
 pub(super) struct CompiledToolset {
     pub(super) entity: Arc<Toolset>,
     pub(super) connection: Option<Arc<CompiledConnection>>,
+    /// Of a SOAP service's messages, for all its tools.
+    pub(super) types: Option<Arc<SoapTypes>>,
     /// Published ones, by the names of their operations.
     pub(super) tools: Vec<Arc<CompiledTool>>,
     /// Those that are not published and have no faults, likewise in order.
@@ -22,32 +26,44 @@ pub(super) struct CompiledToolset {
     pub(super) prompt: Option<Arc<str>>,
 }
 
-/// A tool that nobody is shown, and the connection with which it has no faults.
+/// A tool that nobody is shown, and what is behind it with which it has no faults.
 #[derive(Debug)]
 struct Unpublished {
     tool: Arc<Tool>,
     connection: Option<Arc<CompiledConnection>>,
+    types: Option<Arc<SoapTypes>>,
 }
 
-/// What a toolset's tools have behind them: its connection, or one of their own.
+/// What a toolset's tools have behind them: its connection or one of their own, and the types of
+/// its messages.
 #[derive(Clone, Copy)]
 pub(super) struct Behind<'a> {
     toolset: &'a Toolset,
     connections: &'a Connections,
+    types: Option<&'a Arc<SoapTypes>>,
 }
 
 impl<'a> Behind<'a> {
-    pub(super) fn new(toolset: &'a Toolset, connections: &'a Connections) -> Self {
-        Self { toolset, connections }
+    pub(super) fn new(
+        toolset: &'a Toolset,
+        connections: &'a Connections,
+        types: Option<&'a Arc<SoapTypes>>,
+    ) -> Self {
+        Self { toolset, connections, types }
     }
 
     fn of_toolset(self) -> Option<&'a Arc<CompiledConnection>> {
         self.find(self.toolset.connection.as_ref()?)
     }
 
-    /// The connection of a tool; `None` where its own problem is known.
-    pub(super) fn of(self, tool: &Tool) -> Option<&'a Arc<CompiledConnection>> {
-        self.find(tool.connection.as_ref().or(self.toolset.connection.as_ref())?)
+    /// What a tool has behind it.
+    pub(super) fn of(self, tool: &Tool) -> Backing<'a> {
+        let connection = tool.connection.as_ref().or(self.toolset.connection.as_ref());
+        Backing {
+            kind: self.toolset.kind,
+            connection: connection.and_then(|connection| self.find(connection)),
+            types: self.types,
+        }
     }
 
     fn find(self, connection: &ConnectionId) -> Option<&'a Arc<CompiledConnection>> {
@@ -61,7 +77,7 @@ impl CompiledToolset {
     /// wrong with a tool goes to `report`.
     pub(super) fn compile<'a>(
         entity: &Arc<Toolset>,
-        connections: Behind<'_>,
+        behind: Behind<'_>,
         tools: &[&'a Entry<Tool>],
         previous: Option<&Arc<Self>>,
         mut report: impl FnMut(&'a Entry<Tool>, Vec<String>),
@@ -71,23 +87,25 @@ impl CompiledToolset {
             ToolsetKind::Builtin => builtins(entity, previous),
         };
         let mut unpublished = Vec::new();
-        let of_toolset = connections.of_toolset();
+        let of_toolset = behind.of_toolset();
         for entry in tools {
             let tool = &entry.value;
-            let connection = connections.of(tool);
-            if let (Some(previous), Some(connection)) = (previous, connection) {
-                let known = previous.tool(&tool.name).filter(|known| known.is_of(tool, connection));
-                if let Some(known) = known {
-                    compiled.push(Arc::clone(known));
-                    continue;
-                }
+            let backing = behind.of(tool);
+            let known = previous.and_then(|previous| previous.tool(&tool.name));
+            if let Some(known) = known.filter(|known| known.is_of(tool, backing)) {
+                compiled.push(Arc::clone(known));
+                continue;
             }
-            let hidden = || Unpublished { tool: tool.clone(), connection: connection.cloned() };
-            if previous.is_some_and(|previous| previous.has_unpublished(tool, connection)) {
+            let hidden = || Unpublished {
+                tool: tool.clone(),
+                connection: backing.connection.cloned(),
+                types: backing.types.cloned(),
+            };
+            if previous.is_some_and(|previous| previous.has_unpublished(tool, backing)) {
                 unpublished.push(hidden());
                 continue;
             }
-            match CompiledTool::rest(tool, connection) {
+            match CompiledTool::rest(tool, backing) {
                 Ok(Some(made)) if tool.enabled => compiled.push(Arc::new(made)),
                 Ok(_) => unpublished.push(hidden()),
                 Err(faults) => report(entry, faults),
@@ -110,6 +128,7 @@ impl CompiledToolset {
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
         Arc::new(Self {
             connection: of_toolset.cloned(),
+            types: behind.types.cloned(),
             tools: compiled,
             unpublished,
             title: text(&entity.title),
@@ -125,15 +144,13 @@ impl CompiledToolset {
         self.tools.get(place)
     }
 
-    fn has_unpublished(
-        &self,
-        tool: &Arc<Tool>,
-        connection: Option<&Arc<CompiledConnection>>,
-    ) -> bool {
+    fn has_unpublished(&self, tool: &Arc<Tool>, backing: Backing<'_>) -> bool {
         let place = self.unpublished.binary_search_by(|known| known.tool.name.cmp(&tool.name));
         let known = place.ok().and_then(|place| self.unpublished.get(place));
         known.is_some_and(|known| {
-            Arc::ptr_eq(&known.tool, tool) && is_same(known.connection.as_ref(), connection)
+            Arc::ptr_eq(&known.tool, tool)
+                && is_same(known.connection.as_ref(), backing.connection)
+                && is_same(known.types.as_ref(), backing.types)
         })
     }
 }
@@ -142,6 +159,7 @@ impl Unpublished {
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.tool, &other.tool)
             && is_same(self.connection.as_ref(), other.connection.as_ref())
+            && is_same(self.types.as_ref(), other.types.as_ref())
     }
 }
 

@@ -223,6 +223,16 @@ impl<'de> de::Deserializer<'de> for &'de Node {
                     text.as_str().into_deserializer();
                 visitor.visit_enum(variant).map_err(|fault: Fault| fault.at(self.line))
             }
+            Value::Table(entries) => match entries.as_slice() {
+                [(key, node)] => {
+                    let read = visitor.visit_enum(VariantAccess { key, node });
+                    read.map_err(|fault: Fault| fault.at(self.line))
+                }
+                _ => Err(Fault::new(
+                    self.line,
+                    format!("expected one key alone: one of {}", variants.join(", ")),
+                )),
+            },
             _ => Err(Fault::new(self.line, format!("expected one of {}", variants.join(", ")))),
         }
     }
@@ -276,5 +286,56 @@ impl<'de> de::MapAccess<'de> for TableAccess<'de> {
         };
         seed.deserialize(node)
             .map_err(|fault| fault.at(node.line).below(Step::Field(key.text.clone())))
+    }
+}
+
+/// The one key of a table that is a variant with what it holds.
+struct VariantAccess<'de> {
+    key: &'de Key,
+    node: &'de Node,
+}
+
+impl VariantAccess<'_> {
+    fn within(&self) -> impl FnOnce(Fault) -> Fault {
+        let (line, key) = (self.node.line, self.key.text.clone());
+        move |fault| fault.at(line).below(Step::Field(key))
+    }
+}
+
+impl<'de> de::EnumAccess<'de> for VariantAccess<'de> {
+    type Error = Fault;
+    type Variant = Self;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), Fault> {
+        let text = de::value::BorrowedStrDeserializer::<Fault>::new(&self.key.text);
+        let unknown = || Step::Unknown(self.key.text.clone());
+        let read = seed.deserialize(text);
+        let variant = read.map_err(|fault| fault.at(self.key.line).below(unknown()))?;
+        Ok((variant, self))
+    }
+}
+
+impl<'de> de::VariantAccess<'de> for VariantAccess<'de> {
+    type Error = Fault;
+
+    fn unit_variant(self) -> Result<(), Fault> {
+        let text = format!("`{}` holds nothing: write it as a text", self.key.text);
+        Err(Fault::new(self.key.line, text))
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Fault> {
+        seed.deserialize(self.node).map_err(self.within())
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
+        de::Deserializer::deserialize_any(self.node, visitor).map_err(self.within())
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        de::Deserializer::deserialize_any(self.node, visitor).map_err(self.within())
     }
 }

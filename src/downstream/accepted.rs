@@ -62,7 +62,7 @@ impl RestCaller {
             let (wait, is_result) = match seen {
                 Seen::Done(line, is_reusable) => {
                     *told = Told::of(&line);
-                    return self.shape(&look, line, is_reusable).await;
+                    return Ok(self.shape(&look, line, is_reusable).await?.outcome);
                 }
                 Seen::Next(Next::Failed(text)) => return Ok(ToolOutcome::Failure { text }),
                 Seen::Next(Next::Wait(url, wait)) => {

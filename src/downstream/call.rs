@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::catalog::{CompiledConnection, CompiledTool, Proof, Secret, ToolKind};
 use crate::http::{Known, Method};
-use crate::mapping::{OutgoingRequest, ResponsePlan};
+use crate::mapping::OutgoingRequest;
+use crate::mapping::soap::insert_header_block;
 
 use super::content::ContentError;
 use super::correlation::Forwarded;
@@ -15,6 +16,8 @@ use super::exchange::{Broken, Budget};
 use super::failure::Asked;
 use super::pool::{HostKey, Line};
 use super::request::Outgoing;
+use super::soap::Parts;
+use super::ws_security;
 
 pub(crate) struct Call<'a> {
     pub(crate) tool: &'a Arc<CompiledTool>,
@@ -23,17 +26,20 @@ pub(crate) struct Call<'a> {
     pub(crate) proof: Cow<'a, Arc<Proof>>,
     /// A token in it that may be refused and got anew.
     pub(crate) token: Option<Secret>,
-    pub(crate) response: &'a ResponsePlan,
+    /// What its answer goes through.
+    pub(crate) parts: Parts<'a>,
     pub(crate) request: &'a OutgoingRequest,
     pub(crate) method: Method,
     pub(crate) forwarded: Forwarded<'a>,
     pub(crate) budget: Budget,
 }
 
-/// What a tool of kind `rest` consists of.
-pub(crate) fn rest_parts(tool: &CompiledTool) -> Option<(&Arc<CompiledConnection>, &ResponsePlan)> {
+/// What a tool that calls an API consists of.
+pub(crate) fn rest_parts(tool: &CompiledTool) -> Option<Parts<'_>> {
     match &tool.kind {
-        ToolKind::Rest { connection, response, .. } => Some((connection, response)),
+        ToolKind::Rest { connection, response, soap, .. } => {
+            Some(Parts { connection, response, soap: soap.as_deref() })
+        }
         ToolKind::Builtin(_) => None,
     }
 }
@@ -57,7 +63,32 @@ impl<'a> Call<'a> {
         asked(self.tool, self.connection, &self.proof)
     }
 
-    pub(crate) fn outgoing<'b>(&'b self, target: &'b str) -> Outgoing<'b> {
+    /// The body with the proof of WS-Security in its header, where the call has one: anew for each
+    /// time it is sent.
+    pub(crate) fn signed_body(&self) -> Result<Option<Vec<u8>>, CallError> {
+        let (Some(user), Some(_), Some(body)) =
+            (&self.proof.user, self.parts.soap, &self.request.body)
+        else {
+            return Ok(None);
+        };
+        let failed = |detail: &str| CallError::Credential {
+            connection: self.connection_id(),
+            problem: CredentialProblem::Missing,
+            detail: detail.to_owned(),
+        };
+        let freshness = user.digest.then(ws_security::Freshness::now).transpose();
+        let freshness = freshness.map_err(|_| failed("there is no randomness for its nonce"))?;
+        let block = ws_security::header_block(&user.username, &user.password, freshness)
+            .map_err(|_| failed("user or password have characters that XML cannot hold"))?;
+        Ok(Some(insert_header_block(body, block.expose().as_bytes())))
+    }
+
+    /// The request, with `signed` for its body where there is one.
+    pub(crate) fn outgoing<'b>(
+        &'b self,
+        target: &'b str,
+        signed: Option<&'b [u8]>,
+    ) -> Outgoing<'b> {
         Outgoing {
             method: self.method.as_str(),
             host: &self.connection.authority,
@@ -66,7 +97,7 @@ impl<'a> Call<'a> {
             mapped_headers: &self.request.headers,
             forwarded: &self.forwarded,
             content_type: self.request.content_type.as_deref(),
-            body: self.request.body.as_deref(),
+            body: signed.or(self.request.body.as_deref()),
         }
     }
 
@@ -77,7 +108,7 @@ impl<'a> Call<'a> {
             connection: self.connection,
             proof: Cow::Borrowed(&*self.proof),
             token: None,
-            response: self.response,
+            parts: self.parts,
             request,
             method: Method::Get,
             forwarded: self.forwarded,

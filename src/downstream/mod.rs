@@ -10,6 +10,7 @@
 //! exchange  a request and its answer over one connection
 //! answer    from an answer to an outcome: content (its codings), media (its kind),
 //!           failure (its refusals in words), credentials (which never get into either)
+//! soap      the same for envelopes, faults and attachments; ws_security proves who asks
 //! correlation  which ids of a call the API is told
 //! carried   what of the client's request goes on to the API
 //! keyring   what a call proves itself with: places (where secrets are kept), tokens (whose, and
@@ -57,10 +58,12 @@ mod pool;
 mod request;
 mod resilience;
 mod rest;
+mod soap;
 #[cfg(test)]
 mod tests;
 mod token_request;
 mod tokens;
+mod ws_security;
 
 pub use builtin::{Appliance, LISTED_MAX, Scope, run_builtin};
 pub use carried::Carried;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::catalog::{CompiledConnection, CompiledTool, Proof, Secret};
 use crate::http::{Known, Limits, Method};
-use crate::mapping::{OutgoingRequest, ResponsePlan};
+use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
 use crate::rt::{self, ClientTls, Resolver, WorkerPool};
 use crate::settings;
@@ -36,6 +36,7 @@ use super::keyring::{Keyring, Proven, Proving};
 use super::pool::{Line, Pool};
 use super::request::join;
 use super::resilience::{Attempts, Conditions, Ended};
+use super::soap::{self, Parts, Shaped};
 
 /// A body up to this size is decoded, checked and translated on the core.
 const INLINE_BYTES_MAX: usize = 128 * 1024;
@@ -62,7 +63,8 @@ pub struct CallEnvironment<'a> {
 pub struct Called {
     /// Its outcome, or why there was no usable answer. An answer that says no is an outcome.
     pub result: Result<ToolOutcome, CallError>,
-    /// The status of the API's answer, where one came.
+    /// The status of the API's answer, where one came. A fault that a SOAP service sent as a success
+    /// has the one it should have had.
     pub status: Option<u16>,
     /// From the first attempt to connect until the result was there.
     pub elapsed: Duration,
@@ -142,16 +144,17 @@ impl RestCaller {
         request: &OutgoingRequest,
         environment: &CallEnvironment<'_>,
     ) -> Called {
-        let Some((connection, response)) = rest_parts(tool) else {
+        let Some(parts) = rest_parts(tool) else {
             let result = Err(CallError::NotRest);
             return Called { result, status: None, elapsed: Duration::ZERO };
         };
+        let connection = parts.connection;
         let budget = self.budget(tool, connection);
         let tally = Tally::start(&self.metrics, budget.started);
         let mut told = Told::default();
         let result = match self.across.conditions.begin(connection, budget.started) {
             Ok(attempts) => {
-                let begun = Begun { tool, connection, response, request, budget, attempts };
+                let begun = Begun { tool, parts, request, budget, attempts };
                 self.persist(begun, environment, &mut told).await
             }
             Err(rest) => {
@@ -174,7 +177,8 @@ impl RestCaller {
         environment: &CallEnvironment<'_>,
         told: &mut Told,
     ) -> Result<ToolOutcome, CallError> {
-        let Begun { tool, connection, response, request, budget, mut attempts } = begun;
+        let Begun { tool, parts, request, budget, mut attempts } = begun;
+        let connection = parts.connection;
         let (proof, token) = match &connection.credentials.ready {
             Some(proof) => (Cow::Borrowed(proof), None),
             None => self.prove(connection, environment, &budget).await?,
@@ -184,7 +188,7 @@ impl RestCaller {
             connection,
             proof,
             token,
-            response,
+            parts,
             request,
             method: Method::of(&request.method),
             forwarded: Forwarded::of(connection, tool, environment),
@@ -272,7 +276,9 @@ impl RestCaller {
                 let work = Accepted { call, rule, target: &target };
                 return Box::pin(self.follow(work, line, is_reusable, told)).await;
             }
-            return self.shape(call, line, is_reusable).await;
+            let shaped = self.shape(call, line, is_reusable).await?;
+            told.status = shaped.status.or(told.status);
+            return Ok(shaped.outcome);
         }
     }
 
@@ -288,7 +294,8 @@ impl RestCaller {
                 Some(line) => line,
                 None => self.connect(call).await?,
             };
-            call.outgoing(target)
+            let signed = call.signed_body()?;
+            call.outgoing(target, signed.as_deref())
                 .write(&mut line.request)
                 .map_err(|reason| CallError::Unsendable { reason })?;
             match exchange(&mut line, call.method, &call.budget).await {
@@ -314,7 +321,7 @@ impl RestCaller {
         call: &Call<'_>,
         line: Box<Line>,
         is_reusable: bool,
-    ) -> Result<ToolOutcome, CallError> {
+    ) -> Result<Shaped, CallError> {
         let body = line.answers.body();
         let head = Head::of(&line.answers).map_err(|source| call.undecodable(source))?;
         let inline_max = INLINE_BYTES_MAX.min(self.decoded_bytes_max);
@@ -328,7 +335,7 @@ impl RestCaller {
         };
         if let Some(plain) = plain {
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            let shaped = head.shape(plain, call.response, call.asked());
+            let shaped = soap::shape(&head, plain, call.parts, call.asked());
             self.give_back(call, line, is_reusable);
             return shaped;
         }
@@ -342,18 +349,18 @@ impl RestCaller {
         call: &Call<'_>,
         head: Head<'static>,
         body: Vec<u8>,
-    ) -> Result<ToolOutcome, CallError> {
+    ) -> Result<Shaped, CallError> {
         let (tool, proof) = (Arc::clone(call.tool), Arc::clone(&call.proof));
         let bytes_max = self.decoded_bytes_max;
         let work = move || {
-            let (connection, response) = rest_parts(&tool)?;
+            let parts = rest_parts(&tool)?;
             let plain = if head.codings.is_identity() {
                 Ok(Cow::Borrowed(body.as_slice()))
             } else {
                 head.codings.decode(&body, bytes_max).map(Cow::Owned)
             };
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            Some(head.shape(plain, response, asked(&tool, connection, &proof)))
+            Some(soap::shape(&head, plain, parts, asked(&tool, parts.connection, &proof)))
         };
         let shaped = self.dialer.workers().run_for(call.connection.tenant.as_str(), work);
         let shaped = rt::timeout(call.budget.left(Instant::now()), shaped).await;
@@ -375,8 +382,7 @@ impl RestCaller {
 /// A call before its first attempt.
 struct Begun<'a> {
     tool: &'a Arc<CompiledTool>,
-    connection: &'a Arc<CompiledConnection>,
-    response: &'a ResponsePlan,
+    parts: Parts<'a>,
     request: &'a OutgoingRequest,
     budget: Budget,
     attempts: Option<Attempts>,

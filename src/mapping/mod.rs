@@ -47,6 +47,7 @@ mod response;
 mod rule;
 mod schema;
 mod shape;
+pub mod soap;
 mod structure;
 mod style;
 mod translate;

@@ -261,8 +261,7 @@ fn begin_judged(
         return Begun::Ended(Ended::plainly(ending, trail));
     }
     let outcome = match intent {
-        Intent::Request(plan, arguments) => {
-            let request = plan.build(&arguments);
+        Intent::Request(request) => {
             let work = Work::Rest { tool: Arc::clone(&tool), request };
             return Begun::Running(ToolCall { trail, supplement, work, taken });
         }

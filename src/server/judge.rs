@@ -12,14 +12,14 @@ use crate::{
     json::{OwnedRaw, Raw},
     mapping::{
         Arguments, FILE_BYTES_MAX, InvalidArguments, OutgoingRequest, Repairs, RequestPlan,
-        Resources,
+        Resources, soap::SoapPlan,
     },
 };
 
 /// What a call wants of its tool, its arguments judged.
 pub(super) enum Intent<'a> {
     /// A request to the API.
-    Request(&'a RequestPlan, Arguments<'a>),
+    Request(OutgoingRequest),
     /// One of the appliance's own tools.
     Builtin(BuiltinTool),
     /// The rest of an earlier result.
@@ -49,16 +49,19 @@ pub(super) struct Judged {
 
 /// Judges arguments as [`intend`] does, away from the core.
 pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) -> Option<Judged> {
-    let ToolKind::Rest { request: plan, .. } = &tool.kind else { return None };
+    let ToolKind::Rest { request: plan, soap, .. } = &tool.kind else { return None };
     let arguments = arguments.as_raw();
     Some(match plan.validate(Some(arguments)) {
         Ok(arguments) => {
             log_repairs(tool, arguments.repairs());
+            let request = built(plan, &arguments, readable);
             Judged {
                 kept: arguments.raw().and_then(|raw| trail::kept_arguments(tool, raw)),
                 repairs: arguments.repairs().count,
                 side_effect: tool.side_effect_of(&arguments),
-                request: built(plan, &arguments, readable),
+                request: request.and_then(|request| {
+                    wrapped(soap.as_deref(), request).map_err(|invalid| invalid.to_string())
+                }),
             }
         }
         Err(invalid) => Judged {
@@ -104,19 +107,21 @@ pub(super) fn intend<'a>(
 ) -> (Intent<'a>, SideEffect) {
     match &tool.kind {
         ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
-        ToolKind::Rest { request: plan, .. } => match plan.validate(arguments) {
-            Ok(arguments) => {
-                trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
-                log_repairs(tool, arguments.repairs());
-                trail.repairs = arguments.repairs().count;
-                let side_effect = tool.side_effect_of(&arguments);
-                (Intent::Request(plan, arguments), side_effect)
+        ToolKind::Rest { request: plan, soap, .. } => {
+            match read(plan, soap.as_deref(), arguments) {
+                Ok((arguments, request)) => {
+                    trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
+                    log_repairs(tool, arguments.repairs());
+                    trail.repairs = arguments.repairs().count;
+                    let side_effect = tool.side_effect_of(&arguments);
+                    (Intent::Request(request), side_effect)
+                }
+                Err(invalid) => {
+                    trail.keep_arguments(|| trail::kept_invalid_arguments(tool, arguments?));
+                    (Intent::Invalid(invalid), tool.side_effect)
+                }
             }
-            Err(invalid) => {
-                trail.keep_arguments(|| trail::kept_invalid_arguments(tool, arguments?));
-                (Intent::Invalid(invalid), tool.side_effect)
-            }
-        },
+        }
     }
 }
 
@@ -126,6 +131,28 @@ fn log_repairs(tool: &ViewTool, repairs: &Repairs) {
     for repair in &repairs.named {
         let (tool, field, kind) = (tool.name.as_str(), &*repair.field, repair.kind.as_str());
         tracing::debug!(tool, field, kind, "argument repaired");
+    }
+}
+
+/// Arguments that fit, and the request that they make.
+fn read<'a>(
+    plan: &RequestPlan,
+    soap: Option<&SoapPlan>,
+    arguments: Option<Raw<'a>>,
+) -> Result<(Arguments<'a>, OutgoingRequest), InvalidArguments> {
+    let arguments = plan.validate(arguments)?;
+    let request = wrapped(soap, plan.build(&arguments))?;
+    Ok((arguments, request))
+}
+
+/// The request as its API takes it.
+fn wrapped(
+    soap: Option<&SoapPlan>,
+    request: OutgoingRequest,
+) -> Result<OutgoingRequest, InvalidArguments> {
+    match soap {
+        Some(soap) => soap.wrap(request),
+        None => Ok(request),
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use memchr::memchr_iter;
 use roxmltree::{Error, Node, NodeType, ParsingOptions};
 
-use super::{Limits, XML_NAMESPACE, XmlError, escape_attribute, guard, shortened};
+use super::{Limits, XML_NAMESPACE, XmlError, escape_attribute, escape_text, guard, shortened};
 
 /// The tree of a text. It borrows from the text; see [`decode`](super::decode) for that of bytes.
 pub struct Document<'a> {
@@ -225,6 +225,22 @@ impl<'a> Element<'a> {
         }
         let (name, rest) = source.split_at(name_end);
         Cow::Owned(format!("{name}{declarations}{rest}"))
+    }
+
+    /// What stands between its tags: texts escaped, elements as [`Self::to_xml`] has them.
+    pub fn content_xml(self) -> String {
+        let mut content = String::new();
+        for node in self.node.children() {
+            match node.node_type() {
+                NodeType::Element => content.push_str(&Self { node }.to_xml()),
+                // It was read from XML, so it can be written.
+                NodeType::Text => {
+                    escape_text(node.text().unwrap_or_default(), &mut content).unwrap_or_default();
+                }
+                NodeType::Root | NodeType::Comment | NodeType::PI => {}
+            }
+        }
+        content
     }
 
     /// Where it begins.

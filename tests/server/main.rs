@@ -48,6 +48,7 @@ mod retired;
 mod sealed;
 mod searching;
 mod sessions;
+mod soap;
 mod standing;
 mod streams;
 mod tls;

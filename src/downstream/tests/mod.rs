@@ -8,5 +8,6 @@ mod credentials;
 mod fetching;
 mod price;
 mod requests;
+mod soap;
 pub(super) mod support;
 mod tls;

@@ -1,0 +1,187 @@
+//! From the answer of a SOAP service to the outcome of a tool.
+//!
+//! An envelope becomes the JSON that any other API would have answered with, and goes on from there
+//! as every answer does. A fault is a failure in words of its own, whatever status it came with.
+//! What is no envelope, such as the page of a proxy, is treated as the answer of any other API.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::catalog::CompiledConnection;
+use crate::http::multipart::{self, Boundary, PartLimits};
+use crate::mapping::ResponsePlan;
+use crate::mapping::soap::{Answer, Attachments, Fault, Message, SoapPlan};
+use crate::mcp::ToolOutcome;
+use crate::xml;
+
+use super::answer::Head;
+use super::content::{Codings, ContentError};
+use super::error::CallError;
+use super::failure::Asked;
+
+/// How much of a fault's detail is told.
+const DETAIL_BYTES_MAX: usize = 8 * 1024;
+
+/// What the answer of a tool's API goes through.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    pub(crate) connection: &'a Arc<CompiledConnection>,
+    pub(crate) response: &'a ResponsePlan,
+    pub(crate) soap: Option<&'a SoapPlan>,
+}
+
+/// What an answer came to.
+#[derive(Debug)]
+pub(crate) struct Shaped {
+    pub(crate) outcome: ToolOutcome,
+    /// What the answer counts as, where its own status says something else: a fault that came as a
+    /// success.
+    pub(crate) status: Option<u16>,
+}
+
+/// The outcome of an answer, given the plain body or why there is none.
+pub(crate) fn shape(
+    head: &Head<'_>,
+    body: Result<&[u8], ContentError>,
+    parts: Parts<'_>,
+    asked: Asked<'_>,
+) -> Result<Shaped, CallError> {
+    let is_ok = (200..=299).contains(&head.status);
+    let answer = match (parts.soap, &body) {
+        (Some(plan), Ok(body)) => read(plan, head.content_type.as_deref(), body),
+        _ => None,
+    };
+    let outcome = match answer {
+        Some(Answer::Fault(fault)) => {
+            let status = is_ok.then(|| status_of(&fault));
+            return Ok(Shaped { outcome: failure(&fault, asked), status });
+        }
+        Some(Answer::Message(Message { json, dropped })) if is_ok => {
+            if dropped > 0 {
+                log_dropped(asked, dropped);
+            }
+            let one_way = parts.soap.is_some_and(|plan| !plan.answers());
+            let json = if one_way { &[][..] } else { &json };
+            let head = Head {
+                status: head.status,
+                content_type: Some(Cow::Borrowed("application/json")),
+                codings: Codings::default(),
+                failure: None,
+            };
+            head.shape(Ok(json), parts.response, asked)?
+        }
+        Some(Answer::Message(_)) | None => head.shape(body, parts.response, asked)?,
+    };
+    Ok(Shaped { outcome, status: None })
+}
+
+/// SOAP 1.2 part 2, section 7.5.2.2: what a fault has for a status.
+fn status_of(fault: &Fault) -> u16 {
+    if fault.is_the_callers() { 400 } else { 500 }
+}
+
+fn failure(fault: &Fault, asked: Asked<'_>) -> ToolOutcome {
+    let mut text = String::with_capacity(256);
+    let _ = write!(
+        text,
+        "The service behind connection \"{}\" answered with a fault",
+        asked.connection
+    );
+    let innermost = fault.subcodes.last().unwrap_or(&fault.code);
+    if !innermost.is_empty() {
+        let _ = write!(text, " ({innermost})");
+    }
+    let reason = fault.reason.chars().filter(|next| !next.is_control() || *next == '\n');
+    let reason: String = reason.collect();
+    let _ = if reason.is_empty() { write!(text, ".") } else { write!(text, ": {reason}") };
+    text.push('\n');
+    text.push_str(&String::from_utf8_lossy(&fault.to_json(DETAIL_BYTES_MAX)));
+    ToolOutcome::Failure { text: asked.credentials().strike_text(text) }
+}
+
+/// Reads a body as an envelope; nothing where it is none.
+fn read(plan: &SoapPlan, content_type: Option<&str>, body: &[u8]) -> Option<Answer> {
+    let content_type = content_type.unwrap_or_default();
+    if let Some(boundary) = Boundary::of_content_type(content_type) {
+        return read_parts(plan, content_type, &boundary, body);
+    }
+    read_envelope(plan, content_type, body, &Attachments::default())
+}
+
+fn read_envelope(
+    plan: &SoapPlan,
+    content_type: &str,
+    body: &[u8],
+    attachments: &Attachments<'_>,
+) -> Option<Answer> {
+    // Whatever it is called: but a text that says what it is must look like it.
+    let is_xml = content_type.to_ascii_lowercase().contains("xml");
+    if !is_xml && !body.trim_ascii_start().starts_with(b"<") {
+        return None;
+    }
+    let charset = multipart::parameter(content_type, "charset");
+    let text = xml::decode(body, charset.as_deref()).ok()?;
+    match plan.read(&text, attachments) {
+        Ok(answer) => Some(answer),
+        Err(reason) => {
+            tracing::debug!(%reason, "the answer of a SOAP service is no envelope");
+            None
+        }
+    }
+}
+
+/// An envelope with attachments: MTOM (XOP 1.0), or SOAP Messages with Attachments.
+fn read_parts(
+    plan: &SoapPlan,
+    content_type: &str,
+    boundary: &Boundary,
+    body: &[u8],
+) -> Option<Answer> {
+    let parts = multipart::parts(body, boundary, PartLimits::default()).ok()?;
+    let bare = |id: &str| id.trim().trim_start_matches('<').trim_end_matches('>').to_owned();
+    let start = multipart::parameter(content_type, "start").map(|start| bare(&start));
+    // RFC 2387 section 3.2: the root is the first part unless `start` names another one.
+    let is_start = |part: &multipart::Part<'_>| {
+        start.is_some() && part.header("Content-ID").map(|id| bare(&id)) == start
+    };
+    let root = parts.iter().position(is_start).unwrap_or(0);
+    let mut attachments = Attachments::default();
+    for (index, part) in parts.iter().enumerate() {
+        if index != root
+            && let Some(id) = part.header("Content-ID")
+        {
+            attachments.add(&id, plain(part));
+        }
+    }
+    let root = parts.get(root)?;
+    let content_type = root.header("Content-Type").unwrap_or_default();
+    read_envelope(plan, &content_type, &plain(root), &attachments)
+}
+
+/// The bytes of a part.
+fn plain<'a>(part: &multipart::Part<'a>) -> Cow<'a, [u8]> {
+    let encoding = part.header("Content-Transfer-Encoding").unwrap_or_default();
+    if encoding.trim().eq_ignore_ascii_case("base64") {
+        let mut packed = part.body.to_vec();
+        packed.retain(|byte| !byte.is_ascii_whitespace());
+        if let Ok(bytes) = STANDARD.decode(packed) {
+            return Cow::Owned(bytes);
+        }
+    }
+    Cow::Borrowed(part.body)
+}
+
+#[cold]
+fn log_dropped(asked: Asked<'_>, dropped: u64) {
+    let Asked { tool, connection, .. } = asked;
+    tracing::info!(
+        tool,
+        connection,
+        dropped,
+        "the answer has elements that its schema does not know: they are not given"
+    );
+}
