@@ -93,7 +93,13 @@ fn every_imported_operation_is_written_and_read() {
             if let Err(errors) = SoapPlan::compile(&types, soap) {
                 panic!("{place}: {errors:?}");
             }
-            let request = RequestPlan::compile("POST", &tool.path, &tool.fields, RequestBody::default()).unwrap();
+            let request = RequestPlan::compile(
+                "POST",
+                &tool.path,
+                &tool.fields,
+                ringway::mapping::RequestBody::default(),
+            )
+            .unwrap();
             let arguments = sample(request.input_schema()).to_string();
             let arguments = guard(arguments.as_bytes()).unwrap();
             // Formats and patterns are more than a sample knows.

@@ -47,6 +47,7 @@ pub enum ToolKind {
 
 /// A tool as the runtime uses it. One for all views that show it, whatever they call it.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
 pub struct CompiledTool {
     /// What it is called where it comes from.
     pub source_name: OperationName,

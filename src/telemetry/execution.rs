@@ -22,8 +22,7 @@ impl ExecutionId {
 
     /// Its random bits: for what only has to differ from call to call.
     pub fn chance(self) -> u64 {
-        let [.., a, b, c, d, e, f, g, h] = self.to_bytes();
-        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+        self.0.as_u64_pair().1
     }
 
     /// Appends its text.
