@@ -47,7 +47,6 @@ pub enum ToolKind {
 
 /// A tool as the runtime uses it. One for all views that show it, whatever they call it.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
 pub struct CompiledTool {
     /// What it is called where it comes from.
     pub source_name: OperationName,
@@ -91,8 +90,8 @@ pub struct CompiledTool {
     pub polling: Option<CompiledPolling>,
     /// The header that carries a key of the call's own.
     pub idempotency_key_header: Option<Box<str>>,
-    /// A call that is made twice does what it does once.
-    pub is_repeatable: bool,
+    /// Whether a call that is made twice does what it does once; its method says it where `None`.
+    pub is_repeatable: Option<bool>,
     hints: Hints,
     /// The input schema where it is not that of the request plan.
     own_input: Option<Value>,
@@ -258,7 +257,10 @@ impl CompiledTool {
             weight: tool.weight.unwrap_or(1),
             polling: polling.flatten(),
             idempotency_key_header: tool.idempotency_key_header.as_deref().map(Into::into),
-            is_repeatable: tool.idempotency_key_header.is_some() || is_repeatable(tool),
+            is_repeatable: match tool.idempotency_key_header {
+                Some(_) => Some(true),
+                None => tool.annotations.idempotent_hint,
+            },
             own_input,
             output,
             entity: Some(Arc::clone(tool)),
@@ -298,7 +300,7 @@ impl CompiledTool {
             weight: 1,
             polling: None,
             idempotency_key_header: None,
-            is_repeatable: true,
+            is_repeatable: None,
             own_input: Some(input),
             output: Some(output),
             entity: None,
@@ -357,13 +359,6 @@ fn check_set(tool: &Tool, connection: &CompiledConnection, faults: &mut Vec<Stri
             ));
         }
     }
-}
-
-/// What the tool says of itself, else what HTTP says of its method (RFC 9110 section 9.2.2).
-fn is_repeatable(tool: &Tool) -> bool {
-    tool.annotations
-        .idempotent_hint
-        .unwrap_or(!matches!(tool.method, ToolMethod::Post | ToolMethod::Patch))
 }
 
 /// The key is the runtime's to set: nothing else may.

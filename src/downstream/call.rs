@@ -116,9 +116,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether sending the request twice does what sending it once does.
+    /// Whether sending the request twice does what sending it once does: as its tool says, else as
+    /// HTTP says of its method (RFC 9110 section 9.2.2).
     pub(crate) fn is_repeatable(&self) -> bool {
-        self.method == Method::Get || self.tool.is_repeatable
+        self.tool.is_repeatable.unwrap_or(matches!(
+            self.method,
+            Method::Get | Method::Head | Method::Put | Method::Delete | Method::Options
+        ))
     }
 
     fn connection_id(&self) -> String {

@@ -188,7 +188,9 @@ fn a_url_is_fetched_with_what_it_refers_to_and_a_file_fetches_nothing_unasked() 
     let report = import(&file, &["--dry-run"]);
     assert_eq!(report["counts"]["skipped"], 1, "{report:#}");
     assert!(report.to_string().contains("--allow-remote"), "{report:#}");
-    // Allowed, but this host is not public, and the operator did not name it.
+    // Allowed, but that host is not public, and nobody named it.
+    remote["paths"]["/owners"]["$ref"] = json!("http://10.9.8.7/owners.json#/owners");
+    let file = server.write("private.json", &remote.to_string());
     let report = import(&file, &["--dry-run", "--allow-remote"]);
     assert!(report.to_string().contains("egress_allowances"), "{report:#}");
 }
