@@ -11,9 +11,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::chain::Span;
 use super::line::{RECORD_BYTES_MAX, mark_payloads_left_out, payload_bytes_bound, write_record};
@@ -95,6 +95,10 @@ impl Buffer {
     }
 }
 
+/// How often a core tries to lock one buffer or the other. The third succeeds, unless the thread has
+/// written everything in between; so that nothing depends on it, there is an end.
+const LOCK_TRIES: usize = 16;
+
 /// How much a lane wants the thread.
 const SILENT: u8 = 0;
 const HAS_RECORDS: u8 = 1;
@@ -111,6 +115,8 @@ pub(super) struct Lane {
     bytes_max: u64,
     payload_bytes_max: usize,
     buffers: [Mutex<Buffer>; 2],
+    /// The buffer that was appended to last: the core's.
+    current: AtomicUsize,
     /// Bytes ever appended: the core's.
     appended: AtomicU64,
     /// Bytes reserved and not yet used: the core's.
@@ -137,6 +143,7 @@ impl Lane {
             bytes_max: bytes_max as u64,
             payload_bytes_max,
             buffers: [Mutex::new(Buffer::new()), Mutex::new(Buffer::new())],
+            current: AtomicUsize::new(0),
             appended: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
             finished: AtomicU64::new(0),
@@ -224,10 +231,25 @@ impl Lane {
         self.waiting() + self.reserved() + bytes as u64 <= self.bytes_max
     }
 
+    /// A buffer to append to: the one that was appended to last, as long as the thread does not take
+    /// it. So all that waits is in one, or what is in the first was appended before the rest. Core
+    /// only.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Buffer>> {
+        let first = self.current.load(Ordering::Relaxed);
+        // The thread holds one at most, but may go from the one to the other between two tries. Then
+        // the one is free, until everything is written and more is taken.
+        for at in (0..LOCK_TRIES).map(|number| (first + number) % 2) {
+            if let Some(buffer) = self.buffers[at].try_lock() {
+                self.current.store(at, Ordering::Relaxed);
+                return Some(buffer);
+            }
+        }
+        None
+    }
+
     /// Appends `record` in the room that must be there. Core only.
     fn append(&self, record: &Record<'_>, bound: usize, left_out: bool, shared: &Shared) {
-        let Some(mut buffer) = self.buffers.iter().find_map(Mutex::try_lock) else {
-            // The thread holds one at most, and this core is the only other.
+        let Some(mut buffer) = self.try_lock() else {
             self.dropped.increment();
             return;
         };
@@ -428,5 +450,72 @@ impl Drop for Reservation {
             let reserved = lane.reserved().saturating_sub(ROOM as u64);
             lane.reserved.store(reserved, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::members::Asker;
+    use super::super::record::{CallType, Transport};
+    use super::*;
+    use crate::settings::Audit;
+    use crate::telemetry::ExecutionIds;
+
+    /// Appends a record that ended at that time.
+    fn append(lane: &Lane, shared: &Shared, asker: &Asker, time_ms: u64) {
+        let id = ExecutionIds::new(1).next(time_ms);
+        let (transport, call_type) = (Transport::Rest, CallType::RestInvocation);
+        let record = Record::new(time_ms, id, asker, transport, call_type, "POST");
+        lane.append(&record, RECORD_BYTES_MAX, false, shared);
+    }
+
+    fn times(taken: &[Buffer; 2]) -> Vec<u64> {
+        let lines = taken.iter().flat_map(|buffer| buffer.lines.split(|byte| *byte == b'\n'));
+        lines.filter(|line| !line.is_empty()).map(super::super::resume::record_time).collect()
+    }
+
+    #[test]
+    fn whichever_buffer_is_being_taken_records_stay_in_their_order() {
+        let lane = Lane::new(0, 1 << 20, 0);
+        let (shared, asker) = (Shared::new(&Audit::default()), Asker::new("a", "b", "c", None));
+        let mut taken = [Buffer::new(), Buffer::new()];
+        for held in [0, 1, 0, 0, 1] {
+            let guard = lane.buffers[held].lock();
+            append(&lane, &shared, &asker, 7);
+            drop(guard);
+            append(&lane, &shared, &asker, 8);
+            append(&lane, &shared, &asker, 9);
+            lane.take(&mut taken);
+            assert_eq!(times(&taken), [7, 8, 9], "{held}");
+            assert!(taken.iter().any(|buffer| buffer.lines.is_empty()));
+            lane.finish(&mut taken);
+        }
+        assert_eq!((lane.dropped.value(), lane.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn nothing_is_lost_however_often_records_are_taken() {
+        const RECORDS: u64 = 100_000;
+        let lane = Lane::new(0, 1 << 30, 0);
+        let (shared, asker) = (Shared::new(&Audit::default()), Asker::new("a", "b", "c", None));
+        let found = std::thread::scope(|scope| {
+            let core = scope.spawn(|| {
+                for number in 0..RECORDS {
+                    append(&lane, &shared, &asker, number);
+                }
+            });
+            let mut taken = [Buffer::new(), Buffer::new()];
+            let mut found = Vec::new();
+            let mut is_last = false;
+            while !is_last {
+                is_last = core.is_finished();
+                lane.take(&mut taken);
+                found.extend(times(&taken));
+                lane.finish(&mut taken);
+            }
+            found
+        });
+        assert_eq!(lane.dropped.value(), 0);
+        assert!(found.iter().copied().eq(0..RECORDS), "{} found", found.len());
     }
 }
