@@ -18,6 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::chain::Span;
 use super::line::{RECORD_BYTES_MAX, mark_payloads_left_out, payload_bytes_bound, write_record};
 use super::record::Record;
+use super::repeat::Run;
 use super::shared::Shared;
 use crate::telemetry::Counter;
 
@@ -49,11 +50,17 @@ const MARK_BYTES: usize = size_of::<Mark>();
 pub(super) struct Buffer {
     pub(super) lines: Vec<u8>,
     pub(super) marks: Vec<Mark>,
+    /// What the lines of the last run have said.
+    said: Run,
 }
 
 impl Buffer {
     pub(super) fn new() -> Self {
-        Self { lines: Vec::with_capacity(BUFFER_BYTES), marks: Vec::with_capacity(64) }
+        Self {
+            lines: Vec::with_capacity(BUFFER_BYTES),
+            marks: Vec::with_capacity(64),
+            said: Run::default(),
+        }
     }
 
     /// What it counts for against the bound.
@@ -65,23 +72,32 @@ impl Buffer {
         self.marks.iter().map(|mark| u64::from(mark.records)).sum()
     }
 
-    /// Notes that a line of `record` was appended.
-    fn mark(&mut self, record: &Record<'_>, bytes: u32) {
+    /// Appends the line of `record`: to the last run, or as the first of the next, which refers to
+    /// none before it. Its bytes.
+    fn append(&mut self, record: &Record<'_>, payload_bytes_max: usize, left_out: bool) -> u32 {
         let end_ms = record.end_ms();
-        if let Some(mark) = self.marks.last_mut()
+        let goes_on = self.marks.last().is_some_and(|mark| {
             // Lines stay in their order, whatever the clock does.
-            && mark.end_ms >= end_ms
-            && mark.bytes as usize <= RUN_BYTES_MAX
-        {
+            mark.end_ms >= end_ms && mark.bytes as usize <= RUN_BYTES_MAX
+        });
+        if !goes_on {
+            let end_ms = self.marks.last().map_or(end_ms, |last| last.end_ms.max(end_ms));
+            self.marks.push(Mark { end_ms, span: Span::EMPTY, bytes: 0, records: 0 });
+            self.said = Run::default();
+        }
+        let begin = self.lines.len();
+        write_record(&mut self.lines, record, &mut self.said, payload_bytes_max);
+        if left_out {
+            mark_payloads_left_out(&mut self.lines);
+        }
+        // Lossless: payloads have at most 1 MiB each.
+        let bytes = (self.lines.len() - begin) as u32;
+        if let Some(mark) = self.marks.last_mut() {
             mark.span.include(record.time_ms);
             mark.bytes += bytes;
             mark.records += 1;
-            return;
         }
-        let mut span = Span::EMPTY;
-        span.include(record.time_ms);
-        let end_ms = self.marks.last().map_or(end_ms, |last| last.end_ms.max(end_ms));
-        self.marks.push(Mark { end_ms, span, bytes, records: 1 });
+        bytes
     }
 
     /// Makes it empty. It keeps what it was filled with again and again; what a burst made of it is
@@ -253,16 +269,9 @@ impl Lane {
             self.dropped.increment();
             return;
         };
-        let begin = buffer.lines.len();
         buffer.lines.reserve(bound);
-        write_record(&mut buffer.lines, record, self.payload_bytes_max);
-        if left_out {
-            mark_payloads_left_out(&mut buffer.lines);
-        }
-        // Lossless: payloads have at most 1 MiB each.
-        let bytes = (buffer.lines.len() - begin) as u32;
         let marks = buffer.marks.len();
-        buffer.mark(record, bytes);
+        let bytes = buffer.append(record, self.payload_bytes_max, left_out);
         let weight = u64::from(bytes) + ((buffer.marks.len() - marks) * MARK_BYTES) as u64;
         let is_filling = buffer.weight() > TAKEN_ABOVE.min(self.bytes_max / 4);
         drop(buffer);
