@@ -86,8 +86,9 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Reads a line; `None` if it is neither record nor event. What lines leave out because it goes
-    /// without saying is said here.
+    /// Reads a line, whole as [`super::Reader::line`] gives it; `None` if it is neither record nor
+    /// event. The reason and the method, which lines leave out where they go without saying, are
+    /// said here.
     pub fn read(line: &'a [u8]) -> Option<Self> {
         let mut entry: Self = serde_json::from_slice(line).ok()?;
         let (reason, method) = entry.unsaid();
@@ -96,7 +97,8 @@ impl<'a> Entry<'a> {
         Some(entry)
     }
 
-    /// The line of an entry, with what goes without saying said: for readers who do not know.
+    /// The line of an entry, whole as [`super::Reader::line`] gives it, with the reason and the method
+    /// said where they go without saying: for readers who do not know.
     pub fn whole_line(line: &'a [u8]) -> Cow<'a, [u8]> {
         let unsaid =
             serde_json::from_slice(line).map_or((None, None), |entry: Self| entry.unsaid());
@@ -162,7 +164,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether the line of a segment is wanted.
+    /// Whether a whole line is wanted.
     fn takes(&self, line: &[u8]) -> bool {
         let time_ms = record_time(line);
         if self.from_ms.is_some_and(|from| time_ms < from)
@@ -210,7 +212,7 @@ impl Filter {
 #[derive(Debug)]
 pub(super) struct Sieve {
     filter: Filter,
-    /// Bytes that every wanted line has: most others need not be read for that.
+    /// Bytes that every wanted line, made whole, has: most others need not be read for that.
     needles: Vec<Finder<'static>>,
 }
 

@@ -53,11 +53,13 @@ impl Group {
         self.order.clear();
         for (at, source) in self.sources.iter_mut().enumerate() {
             source.lane.take(&mut source.taken);
+            // A core that changed buffers may have had its clock set back there.
+            let mut end_ms = 0;
             for (buffer, taken) in source.taken.iter().enumerate() {
                 let mut begin = 0;
                 for (number, mark) in taken.marks.iter().enumerate() {
                     let (source, buffer) = (at as u32, buffer as u32);
-                    let end_ms = mark.end_ms;
+                    end_ms = mark.end_ms.max(end_ms);
                     self.order.push(Place { end_ms, source, buffer, mark: number, begin });
                     begin += mark.bytes as usize;
                 }

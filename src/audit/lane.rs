@@ -11,13 +11,14 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::chain::Span;
 use super::line::{RECORD_BYTES_MAX, mark_payloads_left_out, payload_bytes_bound, write_record};
 use super::record::Record;
+use super::repeat::Run;
 use super::shared::Shared;
 use crate::telemetry::Counter;
 
@@ -49,11 +50,17 @@ const MARK_BYTES: usize = size_of::<Mark>();
 pub(super) struct Buffer {
     pub(super) lines: Vec<u8>,
     pub(super) marks: Vec<Mark>,
+    /// What the lines of the last run have said.
+    said: Run,
 }
 
 impl Buffer {
     pub(super) fn new() -> Self {
-        Self { lines: Vec::with_capacity(BUFFER_BYTES), marks: Vec::with_capacity(64) }
+        Self {
+            lines: Vec::with_capacity(BUFFER_BYTES),
+            marks: Vec::with_capacity(64),
+            said: Run::default(),
+        }
     }
 
     /// What it counts for against the bound.
@@ -65,23 +72,32 @@ impl Buffer {
         self.marks.iter().map(|mark| u64::from(mark.records)).sum()
     }
 
-    /// Notes that a line of `record` was appended.
-    fn mark(&mut self, record: &Record<'_>, bytes: u32) {
+    /// Appends the line of `record`: to the last run, or as the first of the next, which refers to
+    /// none before it. Its bytes.
+    fn append(&mut self, record: &Record<'_>, payload_bytes_max: usize, left_out: bool) -> u32 {
         let end_ms = record.end_ms();
-        if let Some(mark) = self.marks.last_mut()
+        let goes_on = self.marks.last().is_some_and(|mark| {
             // Lines stay in their order, whatever the clock does.
-            && mark.end_ms >= end_ms
-            && mark.bytes as usize <= RUN_BYTES_MAX
-        {
+            mark.end_ms >= end_ms && mark.bytes as usize <= RUN_BYTES_MAX
+        });
+        if !goes_on {
+            let end_ms = self.marks.last().map_or(end_ms, |last| last.end_ms.max(end_ms));
+            self.marks.push(Mark { end_ms, span: Span::EMPTY, bytes: 0, records: 0 });
+            self.said = Run::default();
+        }
+        let begin = self.lines.len();
+        write_record(&mut self.lines, record, &mut self.said, payload_bytes_max);
+        if left_out {
+            mark_payloads_left_out(&mut self.lines);
+        }
+        // Lossless: payloads have at most 1 MiB each.
+        let bytes = (self.lines.len() - begin) as u32;
+        if let Some(mark) = self.marks.last_mut() {
             mark.span.include(record.time_ms);
             mark.bytes += bytes;
             mark.records += 1;
-            return;
         }
-        let mut span = Span::EMPTY;
-        span.include(record.time_ms);
-        let end_ms = self.marks.last().map_or(end_ms, |last| last.end_ms.max(end_ms));
-        self.marks.push(Mark { end_ms, span, bytes, records: 1 });
+        bytes
     }
 
     /// Makes it empty. It keeps what it was filled with again and again; what a burst made of it is
@@ -94,6 +110,10 @@ impl Buffer {
         self.marks.shrink_to((2 * marks).max(BUFFER_BYTES / MARK_BYTES));
     }
 }
+
+/// How often a core tries to lock one buffer or the other. The third succeeds, unless the thread has
+/// written everything in between; so that nothing depends on it, there is an end.
+const LOCK_TRIES: usize = 16;
 
 /// How much a lane wants the thread.
 const SILENT: u8 = 0;
@@ -111,6 +131,8 @@ pub(super) struct Lane {
     bytes_max: u64,
     payload_bytes_max: usize,
     buffers: [Mutex<Buffer>; 2],
+    /// The buffer that was appended to last: the core's.
+    current: AtomicUsize,
     /// Bytes ever appended: the core's.
     appended: AtomicU64,
     /// Bytes reserved and not yet used: the core's.
@@ -137,6 +159,7 @@ impl Lane {
             bytes_max: bytes_max as u64,
             payload_bytes_max,
             buffers: [Mutex::new(Buffer::new()), Mutex::new(Buffer::new())],
+            current: AtomicUsize::new(0),
             appended: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
             finished: AtomicU64::new(0),
@@ -224,23 +247,31 @@ impl Lane {
         self.waiting() + self.reserved() + bytes as u64 <= self.bytes_max
     }
 
+    /// A buffer to append to: the one that was appended to last, as long as the thread does not take
+    /// it. So all that waits is in one, or what is in the first was appended before the rest. Core
+    /// only.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Buffer>> {
+        let first = self.current.load(Ordering::Relaxed);
+        // The thread holds one at most, but may go from the one to the other between two tries. Then
+        // the one is free, until everything is written and more is taken.
+        for at in (0..LOCK_TRIES).map(|number| (first + number) % 2) {
+            if let Some(buffer) = self.buffers[at].try_lock() {
+                self.current.store(at, Ordering::Relaxed);
+                return Some(buffer);
+            }
+        }
+        None
+    }
+
     /// Appends `record` in the room that must be there. Core only.
     fn append(&self, record: &Record<'_>, bound: usize, left_out: bool, shared: &Shared) {
-        let Some(mut buffer) = self.buffers.iter().find_map(Mutex::try_lock) else {
-            // The thread holds one at most, and this core is the only other.
+        let Some(mut buffer) = self.try_lock() else {
             self.dropped.increment();
             return;
         };
-        let begin = buffer.lines.len();
         buffer.lines.reserve(bound);
-        write_record(&mut buffer.lines, record, self.payload_bytes_max);
-        if left_out {
-            mark_payloads_left_out(&mut buffer.lines);
-        }
-        // Lossless: payloads have at most 1 MiB each.
-        let bytes = (buffer.lines.len() - begin) as u32;
         let marks = buffer.marks.len();
-        buffer.mark(record, bytes);
+        let bytes = buffer.append(record, self.payload_bytes_max, left_out);
         let weight = u64::from(bytes) + ((buffer.marks.len() - marks) * MARK_BYTES) as u64;
         let is_filling = buffer.weight() > TAKEN_ABOVE.min(self.bytes_max / 4);
         drop(buffer);
@@ -428,5 +459,72 @@ impl Drop for Reservation {
             let reserved = lane.reserved().saturating_sub(ROOM as u64);
             lane.reserved.store(reserved, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::members::Asker;
+    use super::super::record::{CallType, Transport};
+    use super::*;
+    use crate::settings::Audit;
+    use crate::telemetry::ExecutionIds;
+
+    /// Appends a record that ended at that time.
+    fn append(lane: &Lane, shared: &Shared, asker: &Asker, time_ms: u64) {
+        let id = ExecutionIds::new(1).next(time_ms);
+        let (transport, call_type) = (Transport::Rest, CallType::RestInvocation);
+        let record = Record::new(time_ms, id, asker, transport, call_type, "POST");
+        lane.append(&record, RECORD_BYTES_MAX, false, shared);
+    }
+
+    fn times(taken: &[Buffer; 2]) -> Vec<u64> {
+        let lines = taken.iter().flat_map(|buffer| buffer.lines.split(|byte| *byte == b'\n'));
+        lines.filter(|line| !line.is_empty()).map(super::super::resume::record_time).collect()
+    }
+
+    #[test]
+    fn whichever_buffer_is_being_taken_records_stay_in_their_order() {
+        let lane = Lane::new(0, 1 << 20, 0);
+        let (shared, asker) = (Shared::new(&Audit::default()), Asker::new("a", "b", "c", None));
+        let mut taken = [Buffer::new(), Buffer::new()];
+        for held in [0, 1, 0, 0, 1] {
+            let guard = lane.buffers[held].lock();
+            append(&lane, &shared, &asker, 7);
+            drop(guard);
+            append(&lane, &shared, &asker, 8);
+            append(&lane, &shared, &asker, 9);
+            lane.take(&mut taken);
+            assert_eq!(times(&taken), [7, 8, 9], "{held}");
+            assert!(taken.iter().any(|buffer| buffer.lines.is_empty()));
+            lane.finish(&mut taken);
+        }
+        assert_eq!((lane.dropped.value(), lane.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn nothing_is_lost_however_often_records_are_taken() {
+        const RECORDS: u64 = 100_000;
+        let lane = Lane::new(0, 1 << 30, 0);
+        let (shared, asker) = (Shared::new(&Audit::default()), Asker::new("a", "b", "c", None));
+        let found = std::thread::scope(|scope| {
+            let core = scope.spawn(|| {
+                for number in 0..RECORDS {
+                    append(&lane, &shared, &asker, number);
+                }
+            });
+            let mut taken = [Buffer::new(), Buffer::new()];
+            let mut found = Vec::new();
+            let mut is_last = false;
+            while !is_last {
+                is_last = core.is_finished();
+                lane.take(&mut taken);
+                found.extend(times(&taken));
+                lane.finish(&mut taken);
+            }
+            found
+        });
+        assert_eq!(lane.dropped.value(), 0);
+        assert!(found.iter().copied().eq(0..RECORDS), "{} found", found.len());
     }
 }

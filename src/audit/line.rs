@@ -6,12 +6,17 @@
 //! - What was cut says so: texts end in `…`, payloads stand under another name (`arguments_cut`)
 //!   with their full size.
 //!
-//! - What goes without saying is left out: the reason of a call that was allowed and nothing spoke
-//!   against, the method of a kind of call that has but one. [`super::Entry`] says it.
+//! - What goes without saying is left out: that a call was allowed and went well, which [`Whole`] says
+//!   where lines are read; the reason of what nothing spoke against and the method of a kind of call
+//!   that has but one, which [`super::Entry`] says. What the line before has said is left out as well:
+//!   see [`super::repeat`].
 //!
 //! The first member of a record is its time; the lines of the chain begin otherwise.
+//!
+//! [`Whole`]: super::repeat::Whole
 
-use super::record::{ALLOWED, Decision, Payload, Record};
+use super::record::{ALLOWED, Decision, Outcome, Payload, Record};
+use super::repeat::{Run, SAME_ASKER, SAME_TOOL};
 use crate::json;
 
 /// The longest line of a record without payloads.
@@ -19,6 +24,11 @@ pub(super) const RECORD_BYTES_MAX: usize = 3584;
 
 /// What every record's line begins with.
 pub(super) const RECORD_PREFIX: &[u8] = b"{\"time\":";
+
+/// What records leave out of calls that were allowed.
+pub(super) const ALLOWED_MEMBER: &[u8] = b",\"decision\":\"allowed\"";
+/// What records leave out of calls that went well.
+pub(super) const OK_MEMBER: &[u8] = b",\"outcome\":\"ok\"";
 
 /// Bytes that names and ids may take in a line, without quotes; the catalog's have at most 64,
 /// correlation ids 128.
@@ -39,36 +49,35 @@ pub(super) fn payload_bytes_bound(record: &Record<'_>, payload_bytes_max: usize)
     bound(record.arguments) + bound(record.result) + bound(record.listed)
 }
 
-/// Appends the line of `record`.
-pub(super) fn write_record(out: &mut Vec<u8>, record: &Record<'_>, payload_bytes_max: usize) {
+/// Appends the line of `record`, behind the others of its `run` in `out`.
+pub(super) fn write_record(
+    out: &mut Vec<u8>,
+    record: &Record<'_>,
+    run: &mut Run,
+    payload_bytes_max: usize,
+) {
     number(out, RECORD_PREFIX, record.time_ms);
     out.extend_from_slice(b",\"execution_id\":\"");
     out.extend_from_slice(&record.execution.to_text());
     out.push(b'"');
     optional(out, b",\"correlation_id\":", record.correlation, NAME_BYTES_MAX);
-    out.extend_from_slice(record.asker.members());
-    word(out, b",\"transport\":\"", record.transport.as_str());
-    optional_word(out, b",\"revision\":\"", record.revision);
+    asker(out, record, run);
     if let Some(session) = record.session {
         out.extend_from_slice(b",\"session\":\"");
         write_hex(out, session);
         out.push(b'"');
     }
-    word(out, b",\"call_type\":\"", record.call_type.as_str());
-    if record.call_type.only_method() != Some(record.method) {
-        word(out, b",\"method\":\"", record.method);
+    tool(out, record, run);
+    if record.decision != Decision::Allowed {
+        word(out, b",\"decision\":\"", record.decision.as_str());
     }
-    match record.subject {
-        Some(subject) => out.extend_from_slice(subject.members()),
-        None => optional(out, b",\"tool\":", record.asked, TEXT_BYTES_MAX),
-    }
-    optional_word(out, b",\"side_effect\":\"", record.side_effect);
-    word(out, b",\"decision\":\"", record.decision.as_str());
     if record.decision != Decision::Allowed || record.reason != ALLOWED {
         word(out, b",\"reason\":\"", record.reason);
     }
     optional_word(out, b",\"observed\":\"", record.observed);
-    word(out, b",\"outcome\":\"", record.outcome.as_str());
+    if record.outcome != Outcome::Ok {
+        word(out, b",\"outcome\":\"", record.outcome.as_str());
+    }
     if let Some(status) = record.downstream_status {
         number(out, b",\"downstream_status\":", u64::from(status));
     }
@@ -90,6 +99,43 @@ pub(super) fn write_record(out: &mut Vec<u8>, record: &Record<'_>, payload_bytes
         payload(out, "listed", record.listed, payload_bytes_max);
     }
     out.extend_from_slice(b"}\n");
+}
+
+/// Who asks, and how.
+#[inline]
+fn asker(out: &mut Vec<u8>, record: &Record<'_>, run: &mut Run) {
+    if run.has_asker_of(record, out) {
+        out.extend_from_slice(SAME_ASKER);
+        return;
+    }
+    let begin = out.len();
+    out.extend_from_slice(record.asker.members());
+    run.says_asker(record, begin..out.len());
+    word(out, b",\"transport\":\"", record.transport.as_str());
+    optional_word(out, b",\"revision\":\"", record.revision);
+}
+
+/// What for: the kind of call, the tool, what it does to the world.
+#[inline]
+fn tool(out: &mut Vec<u8>, record: &Record<'_>, run: &mut Run) {
+    if run.has_tool_of(record, out) {
+        out.extend_from_slice(SAME_TOOL);
+        return;
+    }
+    word(out, b",\"call_type\":\"", record.call_type.as_str());
+    if record.call_type.only_method() != Some(record.method) {
+        word(out, b",\"method\":\"", record.method);
+    }
+    let begin = out.len();
+    let members = record.subject.map(|subject| {
+        out.extend_from_slice(subject.members());
+        begin..out.len()
+    });
+    if members.is_none() {
+        optional(out, b",\"tool\":", record.asked, TEXT_BYTES_MAX);
+    }
+    run.says_tool(record, members);
+    optional_word(out, b",\"side_effect\":\"", record.side_effect);
 }
 
 /// Ends a line without its payloads, and says that they are missing.

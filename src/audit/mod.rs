@@ -36,6 +36,7 @@ mod line;
 mod members;
 mod reader;
 mod record;
+mod repeat;
 mod resume;
 mod retention;
 mod segment;

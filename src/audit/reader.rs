@@ -8,6 +8,7 @@ use super::AuditError;
 use super::chain::{Line, read_line};
 use super::directory::{Lines, Next, SegmentFile, segments};
 use super::filter::{Filter, Sieve};
+use super::repeat::Whole;
 
 /// Reads the wanted entries of a log, the oldest segment first. At the end it can be asked again:
 /// what has been written since comes then.
@@ -17,8 +18,27 @@ pub struct Reader {
     sieve: Sieve,
     /// Segments that are still to be read, and where in the first of them.
     waiting: VecDeque<SegmentFile>,
-    begin: u64,
-    current: Option<(SegmentFile, Lines)>,
+    begin: Begin,
+    current: Option<Current>,
+}
+
+/// Where reading begins in a segment.
+#[derive(Debug, Clone, Copy, Default)]
+struct Begin {
+    /// The last line up to there that stands alone.
+    alone: u64,
+    /// The first line that may be wanted.
+    wanted: u64,
+}
+
+/// The segment that is being read.
+#[derive(Debug)]
+struct Current {
+    file: SegmentFile,
+    lines: Lines,
+    whole: Whole,
+    /// Lines before that were passed already, and only tell what later ones refer to.
+    wanted: u64,
 }
 
 impl Reader {
@@ -36,7 +56,13 @@ impl Reader {
             return Err(AuditError::NoLog { directory: directory.to_owned() });
         }
         let directory = directory.to_owned();
-        Ok(Self { directory, sieve: Sieve::new(filter), waiting, begin: 0, current: None })
+        Ok(Self {
+            directory,
+            sieve: Sieve::new(filter),
+            waiting,
+            begin: Begin::default(),
+            current: None,
+        })
     }
 
     /// Goes to where the last `count` wanted entries begin. Memory is in proportion to `count`.
@@ -46,18 +72,19 @@ impl Reader {
     pub fn seek_last(&mut self, count: usize) -> Result<(), AuditError> {
         let mut passed = Vec::new();
         let mut missing = count;
-        self.begin = 0;
+        self.begin = Begin::default();
         while let Some(file) = self.waiting.pop_back() {
             let mut begins = VecDeque::new();
-            if missing > 0 && self.may_have(&file)? {
-                self.find(&file, missing, &mut begins)?;
+            let mut end = Begin { alone: u64::MAX, wanted: u64::MAX };
+            if self.may_have(&file)? {
+                end = self.find(&file, missing, &mut begins)?;
             }
             missing -= begins.len();
             let begin = begins.front().copied();
             passed.push(file);
             if missing == 0 {
                 // Nothing was wanted: only what comes.
-                self.begin = begin.unwrap_or(u64::MAX);
+                self.begin = begin.unwrap_or(end);
                 break;
             }
         }
@@ -65,32 +92,37 @@ impl Reader {
         Ok(())
     }
 
-    /// Where the last `count` wanted entries of one segment begin.
+    /// Where the last `count` wanted entries of one segment begin, and where what comes will.
     fn find(
         &self,
         file: &SegmentFile,
         count: usize,
-        begins: &mut VecDeque<u64>,
-    ) -> Result<(), AuditError> {
-        let Some(mut lines) = open(file, 0)? else { return Ok(()) };
+        begins: &mut VecDeque<Begin>,
+    ) -> Result<Begin, AuditError> {
+        let mut begin = Begin::default();
+        let Some(mut lines) = open(file, 0)? else { return Ok(begin) };
+        let mut whole = Whole::default();
         loop {
-            let begin = lines.offset();
+            begin.wanted = lines.offset();
             match lines.next().map_err(|source| AuditError::io("read", &file.path, source))? {
                 Next::Line(line) => {
-                    if self.is_wanted(line) {
+                    let is_entry = matches!(read_line(line), Some(Line::Record));
+                    if !is_entry {
+                        whole.forget();
+                    }
+                    if !is_entry || whole.take(line) {
+                        begin.alone = begin.wanted;
+                    }
+                    if is_entry && count > 0 && self.sieve.takes(whole.line()) {
                         if begins.len() == count {
                             begins.pop_front();
                         }
                         begins.push_back(begin);
                     }
                 }
-                _ => return Ok(()),
+                _ => return Ok(begin),
             }
         }
-    }
-
-    fn is_wanted(&self, line: &[u8]) -> bool {
-        matches!(read_line(line), Some(Line::Record)) && self.sieve.takes(line)
     }
 
     /// Goes to the next wanted entry, for [`Reader::line`]. False: there is none yet.
@@ -99,17 +131,23 @@ impl Reader {
     /// The log cannot be read.
     pub fn advance(&mut self) -> Result<bool, AuditError> {
         loop {
-            let Some((file, lines)) = &mut self.current else {
+            let Some(Current { file, lines, whole, wanted }) = &mut self.current else {
                 if self.open_next()? {
                     continue;
                 }
                 return Ok(false);
             };
             let failed = |source| AuditError::io("read", &file.path, source);
+            let begin = lines.offset();
             let is_at_end = match lines.next().map_err(failed)? {
                 Next::Line(line) => {
-                    if matches!(read_line(line), Some(Line::Record)) && self.sieve.takes(line) {
-                        return Ok(true);
+                    if matches!(read_line(line), Some(Line::Record)) {
+                        whole.take(line);
+                        if begin >= *wanted && self.sieve.takes(whole.line()) {
+                            return Ok(true);
+                        }
+                    } else {
+                        whole.forget();
                     }
                     false
                 }
@@ -126,16 +164,16 @@ impl Reader {
         }
     }
 
-    /// The entry [`Reader::advance`] went to, without its newline.
+    /// The entry [`Reader::advance`] went to, without its newline, and with everything that it has in
+    /// common with those before it.
     pub fn line(&self) -> &[u8] {
-        let whole = self.current.as_ref().map_or(&b""[..], |(_, lines)| lines.whole());
-        whole.strip_suffix(b"\n").unwrap_or(whole)
+        self.current.as_ref().map_or(&b""[..], |current| current.whole.line())
     }
 
     /// At the end of a segment: leaves it, if there is a next one. That it was there when the next
     /// began is sure only when it is asked once more.
     fn leave(&mut self) -> Result<bool, AuditError> {
-        let Some((file, lines)) = &mut self.current else { return Ok(true) };
+        let Some(Current { file, lines, .. }) = &mut self.current else { return Ok(true) };
         if self.waiting.is_empty() {
             let found = segments(&self.directory)
                 .map_err(|source| AuditError::io("read", &self.directory, source))?;
@@ -158,18 +196,16 @@ impl Reader {
     fn open_next(&mut self) -> Result<bool, AuditError> {
         while let Some(file) = self.waiting.pop_front() {
             let begin = std::mem::take(&mut self.begin);
+            let Begin { mut alone, wanted } = begin;
             if !self.may_have(&file)? {
-                if self.waiting.is_empty() {
-                    // The last one: what follows it is looked for from there.
-                    let end = u64::MAX;
-                    let Some(lines) = open(&file, end)? else { return Ok(false) };
-                    self.current = Some((file, lines));
-                    return Ok(true);
+                if !self.waiting.is_empty() {
+                    continue;
                 }
-                continue;
+                // The last one: what follows it is looked for from there.
+                alone = u64::MAX;
             }
-            if let Some(lines) = open(&file, begin)? {
-                self.current = Some((file, lines));
+            if let Some(lines) = open(&file, alone)? {
+                self.current = Some(Current { file, lines, whole: Whole::default(), wanted });
                 return Ok(true);
             }
         }

@@ -1,6 +1,23 @@
 //! What the log costs. Run in release: `cargo test --release -- --ignored audit_append_cost`.
 
+use super::super::line::write_record;
+use super::super::repeat::Run;
 use super::*;
+
+/// Every byte is written, hashed and copied: what a record has of them is what it costs.
+#[test]
+fn lines_of_a_run_are_short() {
+    let (mut run, mut out) = (Run::default(), Vec::new());
+    let mut bytes_of = |number| {
+        let begin = out.len();
+        write_record(&mut out, &record(number), &mut run, 1000);
+        out.len() - begin
+    };
+    let (first, next) = (bytes_of(1), bytes_of(2));
+    eprintln!("{first} bytes alone, {next} behind another of its run");
+    assert!(first < 600 && next < 350, "{first} {next}");
+    assert_eq!(bytes_of(3), next);
+}
 
 /// CPU time of the audit thread of this process: all of it in nanoseconds, and its ticks of 10 ms
 /// in user code and in the kernel.

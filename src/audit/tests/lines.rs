@@ -5,15 +5,23 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::line::{RECORD_BYTES_MAX, payload_bytes_bound, write_record};
+use super::super::repeat::{Run, Whole};
 use super::*;
 
 fn line_of(record: &Record<'_>, payload_bytes_max: usize) -> (Vec<u8>, Value) {
     let mut out = Vec::new();
-    write_record(&mut out, record, payload_bytes_max);
+    write_record(&mut out, record, &mut Run::default(), payload_bytes_max);
     assert_eq!(memchr::memchr_iter(b'\n', &out).count(), 1);
     assert_eq!(out.last(), Some(&b'\n'));
     let value = serde_json::from_slice(&out).unwrap();
     (out, value)
+}
+
+/// As it is read from a log.
+fn whole(line: &[u8]) -> Vec<u8> {
+    let mut whole = Whole::default();
+    assert!(whole.take(line.trim_ascii_end()));
+    whole.line().to_vec()
 }
 
 #[test]
@@ -32,8 +40,7 @@ fn a_record_is_one_object_with_the_names_of_the_log() {
              \"transport\":\"streamable_http\",\"revision\":\"2025-06-18\",\
              \"session\":\"{session}\",\"call_type\":\"tool_execution\",\
              \"tool\":\"orders__find_order\",\"toolset\":\"orders\",\
-             \"schema_hash\":\"{hash}\",\"side_effect\":\"read\",\"decision\":\"allowed\",\
-             \"outcome\":\"ok\",\"downstream_status\":200,\
+             \"schema_hash\":\"{hash}\",\"side_effect\":\"read\",\"downstream_status\":200,\
              \"total_us\":1234,\"downstream_us\":1100,\"request_bytes\":310,\
              \"response_bytes\":5120}}\n"
         )
@@ -51,12 +58,14 @@ fn what_goes_without_saying_is_read_all_the_same() {
         Record { call_type: CallType::RestInvocation, method: "POST /tools/{tool}", ..record(1) };
     for record in [record(1), denied, observed, cancelled, listed, searched, rest] {
         let (line, value) = line_of(&record, 1000);
+        let line = whole(&line);
         let entry = Entry::read(&line).unwrap();
+        assert_eq!(entry.decision.as_deref(), Some(record.decision.as_str()));
+        assert_eq!(entry.outcome.as_deref(), Some(record.outcome.as_str()));
         assert_eq!(entry.reason.as_deref(), Some(record.reason));
         assert_eq!(entry.method.as_deref(), Some(record.method));
         assert_eq!(value.get("reason").is_none(), record.reason == ALLOWED);
-        let line = line.trim_ascii_end();
-        let whole: Value = serde_json::from_slice(&Entry::whole_line(line)).unwrap();
+        let whole: Value = serde_json::from_slice(&Entry::whole_line(&line)).unwrap();
         assert_eq!(
             (&whole["reason"], &whole["method"]),
             (&json!(record.reason), &json!(record.method))
@@ -66,6 +75,7 @@ fn what_goes_without_saying_is_read_all_the_same() {
     // Events have neither.
     let mut event = Vec::new();
     line::write_stopped(&mut event, 1);
+    assert_eq!(whole(&event), event.trim_ascii_end());
     let entry = Entry::read(&event).unwrap();
     assert!(entry.reason.is_none() && entry.method.is_none());
     assert_eq!(Entry::whole_line(event.trim_ascii_end()), event.trim_ascii_end());
@@ -168,7 +178,7 @@ proptest! {
         };
         let record = Record { time_ms: times.0, ..record };
         let mut out = Vec::new();
-        write_record(&mut out, &record, limit);
+        write_record(&mut out, &record, &mut Run::default(), limit);
         prop_assert_eq!(memchr::memchr_iter(b'\n', &out).count(), 1);
         prop_assert!(out.len() <= RECORD_BYTES_MAX + payload_bytes_bound(&record, limit));
         let entry = Entry::read(&out).unwrap();

@@ -6,6 +6,7 @@ mod crash;
 mod disk;
 mod lines;
 mod logs;
+mod repeat;
 mod tampering;
 
 use std::path::{Path, PathBuf};
