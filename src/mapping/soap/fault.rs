@@ -170,7 +170,7 @@ fn detail_of(
     };
     let mut others = String::new();
     for child in detail.children().filter(|child| !is_declared(child)) {
-        others.push_str(&child.to_xml());
+        others.push_str(&reader.xml(child)?);
     }
     if detail.children().any(|child| is_declared(&child)) {
         out.push(b'{');
