@@ -123,8 +123,11 @@ impl Fault {
             read.actor = text("faultactor");
         }
         let detail = part("detail").or_else(|| part("Detail"));
-        read.detail =
-            detail.map(|detail| detail_of(detail, declared, reader)).transpose()?.flatten();
+        read.detail = match detail.map(|detail| detail_of(detail, declared, reader)).transpose() {
+            // It is a fault all the same.
+            Err(NoEnvelope::TooLarge) => None,
+            detail => detail?.flatten(),
+        };
         Ok(read)
     }
 }
