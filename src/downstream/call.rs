@@ -50,8 +50,9 @@ pub(crate) fn asked<'a>(
     proof: &'a Proof,
 ) -> Asked<'a> {
     let constants = &*tool.secrets;
+    let host = &*connection.host;
     let (tool, connection) = (tool.source_name.as_str(), connection.id.as_str());
-    Asked { tool, connection, proof, constants }
+    Asked { tool, connection, host, proof, constants }
 }
 
 impl<'a> Call<'a> {

@@ -35,6 +35,8 @@ pub(crate) struct FailureHead {
 pub(crate) struct Asked<'a> {
     pub(crate) tool: &'a str,
     pub(crate) connection: &'a str,
+    /// Where it is: for nobody to be told.
+    pub(crate) host: &'a str,
     /// What the connection proved itself with.
     pub(crate) proof: &'a Proof,
     /// The credentials the tool always sends.
@@ -60,7 +62,7 @@ pub(crate) fn describe(
     push_word(&mut text, reason(head.status));
     let _ = write!(text, " from the API behind connection \"{}\".", asked.connection);
     match head.status {
-        300..=399 => push_redirect(&mut text, head.location.as_deref()),
+        300..=399 => push_redirect(&mut text, head.location.as_deref(), asked.host),
         401 | 403 => push_credential(&mut text, head.status, asked),
         _ => {}
     }
@@ -82,11 +84,18 @@ fn push_word(text: &mut String, word: &str) {
     }
 }
 
-fn push_redirect(text: &mut String, location: Option<&str>) {
-    // Only the origin: paths and queries of a login page carry state that is nobody's business.
+fn push_redirect(text: &mut String, location: Option<&str>, own_host: &str) {
+    // Only the origin: paths and queries of a login page carry state that is nobody's business. Not
+    // that of the API itself, and no address: where things are inside is not either.
     match location {
         None => text.push_str(" It is not an answer a tool can use."),
         Some(location) => match url::Url::parse(location) {
+            Ok(url) if url.host_str().is_some_and(|host| host.eq_ignore_ascii_case(own_host)) => {
+                text.push_str(" It redirects within the same host, which is not followed.");
+            }
+            Ok(url) if url.has_host() && url.domain().is_none() => {
+                text.push_str(" It redirects to another host, which is not followed.");
+            }
             Ok(url) if url.has_host() => {
                 let _ = write!(
                     text,
@@ -241,7 +250,13 @@ mod tests {
         let content_type = Some(content_type).filter(|text| !text.is_empty());
         let media = Media::of(content_type, body);
         let proof = &Proof { headers: headers.to_vec(), ..Proof::default() };
-        let asked = Asked { tool: "show", connection: "orders", proof, constants: &[] };
+        let asked = Asked {
+            tool: "show",
+            connection: "orders",
+            host: "orders.internal",
+            proof,
+            constants: &[],
+        };
         describe(head, &media, body, asked)
     }
 
@@ -278,6 +293,23 @@ mod tests {
         // Deep or broken JSON is quoted, not walked.
         let deep = b"[".repeat(100_000);
         assert!(told(400, "application/json", &deep).len() < EXCERPT_BYTES_MAX + 300);
+    }
+
+    #[test]
+    fn where_the_api_is_stays_untold() {
+        for (location, expected) in [
+            ("http://Orders.internal:8080/login?next=1", "within the same host"),
+            ("http://10.1.2.3:8080/", "to another host"),
+            ("http://[fd00::7]/", "to another host"),
+            ("/elsewhere", "within the same host"),
+            ("https://login.example.com/x?state=1", "to https://login.example.com,"),
+        ] {
+            let location = Some(location.to_owned());
+            let head = FailureHead { status: 302, location, ..FailureHead::default() };
+            let text = told_of(&head, "text/plain", b"", &[]);
+            assert!(text.contains(expected), "{text}");
+            assert!(!text.contains("10.1.2.3") && !text.contains("internal"), "{text}");
+        }
     }
 
     #[test]

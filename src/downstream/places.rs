@@ -8,8 +8,7 @@
 use std::collections::HashMap;
 use std::env;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::catalog::{ClientCertificate, Connection, Secret, SecretReference, SecretSource};
-use crate::rt::WorkerPool;
+use crate::rt::{self, WorkerPool};
 
 /// Largest secret.
 const SECRET_BYTES_MAX: u64 = 64 * 1024;
@@ -165,16 +164,7 @@ fn path_of(reference: &SecretReference) -> Result<PathBuf, String> {
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    // Opening anything else than a file may wait for ever.
-    if !fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("is not a file"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > SECRET_BYTES_MAX {
-        return Err(std::io::Error::other(format!("is larger than {SECRET_BYTES_MAX} bytes")));
-    }
-    Ok(bytes)
+    rt::files::read_regular(path, SECRET_BYTES_MAX)
 }
 
 /// What a connection names and is not where it should be. Reads files: not for a core.
@@ -200,7 +190,7 @@ pub(crate) fn missing(connection: &Connection) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rt::{self, CoreOptions};
+    use crate::rt::CoreOptions;
 
     fn file(path: &Path) -> SecretReference {
         SecretReference::File(path.to_owned())
@@ -220,7 +210,7 @@ mod tests {
             ("binary", "is not text"),
             ("large", "larger than 65536"),
             ("none", "No such file"),
-            ("", "is not a file"),
+            ("", "is not a regular file"),
         ] {
             let reason = find(&file(&at(name))).unwrap_err();
             assert!(reason.contains(expected) && reason.starts_with("the file /"), "{reason}");

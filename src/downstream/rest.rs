@@ -39,7 +39,7 @@ use super::resilience::{Attempts, Conditions, Ended};
 use super::soap::{self, Parts, Shaped};
 
 /// A body up to this size is decoded, checked and translated on the core.
-const INLINE_BYTES_MAX: usize = 128 * 1024;
+pub(super) const INLINE_BYTES_MAX: usize = 128 * 1024;
 /// The API has taken the work on (RFC 9110 section 15.3.3).
 const ACCEPTED: u16 = 202;
 /// How often a connection that follows redirects does so in one call.
@@ -362,11 +362,18 @@ impl RestCaller {
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
             Some(soap::shape(&head, plain, parts, asked(&tool, parts.connection, &proof)))
         };
-        let shaped = self.dialer.workers().run_for(call.connection.tenant.as_str(), work);
-        let shaped = rt::timeout(call.budget.left(Instant::now()), shaped).await;
-        match shaped {
-            Ok(Ok(Some(shaped))) => shaped,
-            Ok(_) => Err(CallError::Overloaded),
+        self.off_core(call, work).await?.ok_or(CallError::Overloaded)?
+    }
+
+    /// Work with an answer that would take a core too long.
+    pub(super) async fn off_core<T: Send + 'static>(
+        &self,
+        call: &Call<'_>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, CallError> {
+        let done = self.dialer.workers().run_for(call.connection.tenant.as_str(), work);
+        match rt::timeout(call.budget.left(Instant::now()), done).await {
+            Ok(done) => done.map_err(|_| CallError::Overloaded),
             Err(_) => Err(call.broken(Broken::TimedOut(Awaited::Body))),
         }
     }

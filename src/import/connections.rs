@@ -7,11 +7,13 @@ use std::collections::BTreeSet;
 
 use super::names::hexadecimal;
 use super::report::ReportedConnection;
-use super::{Description, PlanError, Target};
+use super::{Description, PlanError, Target, Verdict};
 use crate::catalog::{
     Connection, ConnectionId, Correlation, Entities, NAME_BYTES_MAX, Tool, Toolset, ToolsetKind,
 };
 
+/// Of how many skipped operations is told why, where there is no other.
+const TOLD_MAX: usize = 10;
 /// Digits of a hash at the end of an id that another connection has.
 const TAIL_DIGITS: usize = 6;
 
@@ -55,7 +57,11 @@ pub(super) fn resolve(
     present: &Present<'_>,
 ) -> Result<Vec<Option<Resolved>>, PlanError> {
     if description.connections.is_empty() {
-        return Err(PlanError::NoConnection);
+        let skipped = description.operations.iter().filter_map(|one| match &one.verdict {
+            Verdict::Skipped(reason) => Some(format!("{}: {reason}", one.key)),
+            Verdict::Imported(_) | Verdict::Noted(..) => None,
+        });
+        return Err(PlanError::NoConnection { reasons: skipped.take(TOLD_MAX).collect() });
     }
     let mut given: BTreeSet<String> = BTreeSet::new();
     let mut resolved = Vec::with_capacity(description.connections.len());

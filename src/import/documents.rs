@@ -221,6 +221,11 @@ impl Documents {
         self.found.get(location).and_then(|found| found.base.as_ref()).unwrap_or(location)
     }
 
+    /// How large all of them are together.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// How many were asked for.
     pub fn len(&self) -> usize {
         self.found.len()

@@ -265,7 +265,9 @@ fn what_makes_no_sense_is_refused() {
     nowhere.connections[0].base_url = Some("{not a url}".to_owned());
     assert!(matches!(refused(&empty(), &nowhere, &target()), PlanError::Problems(_)));
     nowhere.connections.clear();
-    assert_eq!(refused(&empty(), &nowhere, &target()), PlanError::NoConnection);
+    nowhere.operations[0].verdict = Verdict::Skipped("it is odd".to_owned());
+    let reasons = vec!["GET /pets: it is odd".to_owned()];
+    assert_eq!(refused(&empty(), &nowhere, &target()), PlanError::NoConnection { reasons });
 }
 
 #[test]

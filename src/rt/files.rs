@@ -3,7 +3,7 @@
 //! All of it blocks: for threads that are no core's.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -34,6 +34,16 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     } else {
         Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
     }
+}
+
+/// All of a file that is opened as [`open_regular`] does, and has at most `bytes_max`.
+pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
+    }
+    Ok(bytes)
 }
 
 /// Writes a small file so that it is there whole or not at all, and survives a power failure.

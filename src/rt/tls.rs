@@ -12,6 +12,11 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SignatureScheme};
 
+use super::files;
+
+/// Largest file of certificates or a key: the roots of all the world have less.
+const PEM_BYTES_MAX: u64 = 8 << 20;
+
 /// Certificates or keys are of no use. Says which file and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -238,11 +243,14 @@ impl fmt::Debug for ClientTls {
 
 fn load_pair(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
     let chain = read_certificates(certificate)?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::File {
-        path: key.to_owned(),
-        what: "private key",
-        reason: error.to_string(),
-    })?;
+    let problem = |reason: String| {
+        let (path, what) = (key.to_owned(), "private key");
+        TlsError::File { path, what, reason }
+    };
+    let pem =
+        files::read_regular(key, PEM_BYTES_MAX).map_err(|error| problem(error.to_string()))?;
+    let private =
+        PrivateKeyDer::from_pem_slice(&pem).map_err(|error| problem(error.to_string()))?;
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     CertifiedKey::from_der(chain, private, &provider).map_err(|error| TlsError::Pair {
         certificate: certificate.to_owned(),
@@ -254,8 +262,9 @@ fn load_pair(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let problem =
         |reason: String| TlsError::File { path: path.to_owned(), what: "certificate", reason };
-    let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
-        .map_err(|error| problem(error.to_string()))?
+    let pem =
+        files::read_regular(path, PEM_BYTES_MAX).map_err(|error| problem(error.to_string()))?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem)
         .collect::<Result<_, _>>()
         .map_err(|error| problem(error.to_string()))?;
     if certificates.is_empty() {

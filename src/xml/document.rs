@@ -195,11 +195,18 @@ impl<'a> Element<'a> {
     }
 
     /// The element as a document of its own: as it stands in the text, with the namespaces that it
-    /// has from outside.
+    /// has from outside. With those many small elements come to much more than the text they stand
+    /// in; see [`Self::to_xml_within`].
     pub fn to_xml(self) -> Cow<'a, str> {
+        self.to_xml_within(usize::MAX).unwrap_or_default()
+    }
+
+    /// The same; nothing where that is longer than `bytes_max`.
+    pub fn to_xml_within(self, bytes_max: usize) -> Option<Cow<'a, str>> {
         let source = self.source();
+        let left = bytes_max.checked_sub(source.len())?;
         let Some(name_end) = source.find(|next| is_blank(next) || matches!(next, '/' | '>')) else {
-            return Cow::Borrowed(source);
+            return Some(Cow::Borrowed(source));
         };
         let declared = declared_prefixes(source);
         let used = used_prefixes(source);
@@ -219,20 +226,27 @@ impl<'a> Element<'a> {
             // It was read from XML, so it can be written.
             escape_attribute(uri, &mut declarations).unwrap_or_default();
             declarations.push('"');
+            if declarations.len() > left {
+                return None;
+            }
         }
         if declarations.is_empty() {
-            return Cow::Borrowed(source);
+            return Some(Cow::Borrowed(source));
         }
         let (name, rest) = source.split_at(name_end);
-        Cow::Owned(format!("{name}{declarations}{rest}"))
+        Some(Cow::Owned(format!("{name}{declarations}{rest}")))
     }
 
-    /// What stands between its tags: texts escaped, elements as [`Self::to_xml`] has them.
-    pub fn content_xml(self) -> String {
+    /// What stands between its tags: texts escaped, elements as [`Self::to_xml`] has them. Nothing
+    /// where that is longer than `bytes_max`.
+    pub fn content_xml(self, bytes_max: usize) -> Option<String> {
         let mut content = String::new();
         for node in self.node.children() {
             match node.node_type() {
-                NodeType::Element => content.push_str(&Self { node }.to_xml()),
+                NodeType::Element => {
+                    let left = bytes_max.checked_sub(content.len())?;
+                    content.push_str(&Self { node }.to_xml_within(left)?);
+                }
                 // It was read from XML, so it can be written.
                 NodeType::Text => {
                     escape_text(node.text().unwrap_or_default(), &mut content).unwrap_or_default();
@@ -240,7 +254,7 @@ impl<'a> Element<'a> {
                 NodeType::Root | NodeType::Comment | NodeType::PI => {}
             }
         }
-        content
+        (content.len() <= bytes_max).then_some(content)
     }
 
     /// Where it begins.

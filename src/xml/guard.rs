@@ -1,8 +1,8 @@
 //! One scan over a text before the parser sees it.
 //!
 //! The parser is linear in the text only as long as elements have few attributes and few
-//! namespaces: it compares all attributes of an element with each other, and copies what namespaces
-//! are in force for every element that declares one. It sets memory aside by the count of `<` and
+//! namespaces: it compares all attributes of an element with each other, and for every element that
+//! declares a namespace it copies those in force, comparing each with all it has copied. It sets memory aside by the count of `<` and
 //! `=`. So these are counted here. Where a text is malformed the scan may count wrongly from there
 //! on; the parser ends at that place, so what it does before is what was counted.
 
@@ -10,8 +10,10 @@ use memchr::{memchr, memchr_iter, memmem};
 
 use super::{ATTRIBUTES_MAX, DEPTH_MAX, Limits, NAMESPACES_MAX, XmlError};
 
-/// Most namespaces copied and compared: at two bytes each what they take stays small.
-const NAMESPACES_COPIED_MAX: usize = 16_000_000;
+/// Most comparisons of namespaces: of every document, for each byte more, and of the largest.
+const COMPARED_MIN: usize = 4_000_000;
+const COMPARED_PER_BYTE: usize = 16;
+const COMPARED_MAX: usize = 256_000_000;
 
 /// Refuses what has a `DOCTYPE` or is larger than the limits.
 pub(super) fn check(text: &str, limits: Limits) -> Result<(), XmlError> {
@@ -24,7 +26,9 @@ pub(super) fn check(text: &str, limits: Limits) -> Result<(), XmlError> {
     if memchr_iter(b'<', bytes).count() > most || memchr_iter(b'=', bytes).count() > most {
         return Err(too_many);
     }
-    Scan { bytes, at: 0, in_force: Vec::new(), copied: 0 }.run()
+    let comparable = COMPARED_MIN.saturating_add(bytes.len().saturating_mul(COMPARED_PER_BYTE));
+    let left = comparable.min(COMPARED_MAX);
+    Scan { bytes, at: 0, in_force: Vec::new(), left }.run()
 }
 
 struct Scan<'a> {
@@ -32,7 +36,8 @@ struct Scan<'a> {
     at: usize,
     /// For each open element, how many namespaces are in force inside it.
     in_force: Vec<usize>,
-    copied: usize,
+    /// How many comparisons of namespaces there may still be.
+    left: usize,
 }
 
 impl Scan<'_> {
@@ -111,11 +116,12 @@ impl Scan<'_> {
     fn open(&mut self, declared: usize, is_empty: bool) -> Result<(), XmlError> {
         let outside = self.in_force.last().copied().unwrap_or(0);
         let inside = outside + declared;
-        if declared > 0 {
-            self.copied += inside.saturating_mul(declared);
-        }
-        if inside > NAMESPACES_MAX || self.copied > NAMESPACES_COPIED_MAX {
+        if inside > NAMESPACES_MAX {
             return Err(XmlError::TooManyNamespaces);
+        }
+        if declared > 0 {
+            let left = self.left.checked_sub(inside.saturating_mul(inside));
+            self.left = left.ok_or(XmlError::TooManyNamespaces)?;
         }
         if self.in_force.len() == DEPTH_MAX {
             return Err(XmlError::TooDeep);
@@ -170,11 +176,17 @@ mod tests {
         };
         assert_eq!(checked(&declaring(200)), Ok(()));
         assert_eq!(checked(&declaring(150).repeat(2)), Err(XmlError::TooManyNamespaces));
-        let adding_up = declaring(200) + &"<b xmlns='u'/>".repeat(60_000);
+        // What the parser compares is the square of what is in force.
         let limits = Limits { bytes: 1 << 30, nodes: 100_000 };
-        assert_eq!(check(&adding_up, limits), Ok(()));
-        let adding_up = declaring(200) + &"<b xmlns='u'/>".repeat(90_000);
-        assert_eq!(check(&adding_up, limits), Err(XmlError::TooManyNamespaces));
+        let adding_up = |outside, count| declaring(outside) + &"<b xmlns='u'/>".repeat(count);
+        for (outside, count, expected) in [
+            (200, 90, Ok(())),
+            (200, 200, Err(XmlError::TooManyNamespaces)),
+            (14, 80_000, Ok(())),
+            (60, 80_000, Err(XmlError::TooManyNamespaces)),
+        ] {
+            assert_eq!(check(&adding_up(outside, count), limits), expected, "{outside} {count}");
+        }
         assert!(matches!(checked(&"=".repeat(50_000)), Err(XmlError::TooManyNodes { .. })));
         assert!(matches!(checked(&" ".repeat(2 << 20)), Err(XmlError::TooLarge { .. })));
     }

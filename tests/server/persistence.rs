@@ -107,7 +107,11 @@ fn accepted_work_is_followed_to_its_result() {
             "/v1/elsewhere" => accepted("http://192.0.2.1/jobs"),
             "/v1/broken" => accepted("/v1/jobs/2"),
             "/v1/jobs/1" if number < 4 => json_answer("{\"state\":\"running\"}"),
-            "/v1/jobs/1" => json_answer("{\"state\":\"done\",\"url\":\"/v1/results/1\"}"),
+            // So long that no core reads it.
+            "/v1/jobs/1" => json_answer(&format!(
+                "{{\"log\":\"{}\",\"state\":\"done\",\"url\":\"/v1/results/1\"}}",
+                "x".repeat(200_000)
+            )),
             "/v1/jobs/2" => json_answer("{\"state\":\"failed\",\"why\":\"no paper\"}"),
             _ => json_answer("{\"pages\":7}"),
         })

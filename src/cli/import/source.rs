@@ -31,6 +31,9 @@ const READ_WITHIN: Duration = Duration::from_mins(10);
 const FETCHED_TOGETHER: usize = 8;
 /// How often a description may say that it misses documents: one deeper each time.
 const ROUNDS_MAX: usize = DOCUMENTS_MAX;
+/// How much is read in all these rounds together, in bytes: each reads what is there from its
+/// beginning.
+const REREAD_BYTES_MAX: usize = 2 << 30;
 /// Threads that resolve names.
 const RESOLVING_THREADS: usize = 2;
 /// Longest text of a source that is shown, in characters.
@@ -255,7 +258,15 @@ pub(in crate::cli) struct Reading<'a> {
 
 impl Reading<'_> {
     /// Reads the description, document by document.
-    pub(in crate::cli) fn read(&self, mut source: Source) -> Result<Description, CommandError> {
+    pub(in crate::cli) fn read(&self, source: Source) -> Result<Description, CommandError> {
+        self.read_within(source, REREAD_BYTES_MAX)
+    }
+
+    fn read_within(
+        &self,
+        mut source: Source,
+        reread_bytes_max: usize,
+    ) -> Result<Description, CommandError> {
         let until = Instant::now() + READ_WITHIN;
         let mut documents = Documents::new();
         let root = source.root.clone();
@@ -271,7 +282,14 @@ impl Reading<'_> {
             Format::Openapi => import::openapi::read,
             Format::Wsdl => import::wsdl::read,
         };
+        let mut reread: usize = 0;
         for _ in 0..ROUNDS_MAX {
+            reread = reread.saturating_add(documents.bytes());
+            if reread > reread_bytes_max || Instant::now() > until {
+                let reason =
+                    "its documents lead to each other in too long a row; put them together";
+                return Err(usage(ImportError::unusable(&source.root, reason)));
+            }
             match read(&documents, &source.root, &self.options).map_err(usage)? {
                 Step::Done(description) => return Ok(description),
                 Step::Need(missing) => {

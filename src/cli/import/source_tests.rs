@@ -96,3 +96,31 @@ fn what_is_shown_of_a_source_has_no_query_and_nothing_hidden() {
     assert!(Source::open("ftp://x.test/a", None).is_err());
     assert!(Source::open("https://user:pw@x.test/a", None).is_err());
 }
+
+/// Each document leads to one more, so each is read as often as there are others behind it.
+#[test]
+fn a_long_row_of_documents_ends() {
+    let names: Vec<String> = (0..40).map(|number| format!("{number}.json")).collect();
+    let description = |number: usize| {
+        format!(
+            "{{\"openapi\":\"3.0.0\",\"paths\":{{\"/a\":{{\"$ref\":\"{}.json\"}}}}}}",
+            number + 1
+        )
+    };
+    let texts: Vec<String> = (0..40).map(description).collect();
+    let files: Vec<(&str, &str)> =
+        names.iter().zip(&texts).map(|(name, text)| (&**name, &**text)).collect();
+    let folder = folder(&files);
+    let settings = settings::Downstream::default();
+    let reading = Reading {
+        format: Some(Format::Openapi),
+        options: Options::default(),
+        allow_remote: false,
+        tenant: "demo",
+        allowances: Vec::new(),
+        settings: &settings,
+    };
+    assert!(reading.read(opened(&folder, "0.json")).is_ok());
+    let refused = reading.read_within(opened(&folder, "0.json"), 20_000).unwrap_err();
+    assert!(refused.to_string().contains("too long a row"), "{refused}");
+}

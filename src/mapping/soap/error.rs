@@ -110,4 +110,7 @@ pub enum NoEnvelope {
     /// It nests deeper than JSON may.
     #[error("the SOAP message is nested deeper than {} levels", super::DEPTH_MAX)]
     TooDeep,
+    /// It repeats its namespaces until they are many times the text.
+    #[error("the SOAP message comes to much more than its text")]
+    TooLarge,
 }

@@ -123,8 +123,11 @@ impl Fault {
             read.actor = text("faultactor");
         }
         let detail = part("detail").or_else(|| part("Detail"));
-        read.detail =
-            detail.map(|detail| detail_of(detail, declared, reader)).transpose()?.flatten();
+        read.detail = match detail.map(|detail| detail_of(detail, declared, reader)).transpose() {
+            // It is a fault all the same.
+            Err(NoEnvelope::TooLarge) => None,
+            detail => detail?.flatten(),
+        };
         Ok(read)
     }
 }
@@ -170,7 +173,7 @@ fn detail_of(
     };
     let mut others = String::new();
     for child in detail.children().filter(|child| !is_declared(child)) {
-        others.push_str(&child.to_xml());
+        others.push_str(&reader.xml(child)?);
     }
     if detail.children().any(|child| is_declared(&child)) {
         out.push(b'{');

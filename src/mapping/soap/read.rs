@@ -14,6 +14,12 @@ use super::{DEPTH_MAX, INCLUDE_NAMESPACE, INSTANCE_NAMESPACE, NoEnvelope, values
 use crate::json::write_string;
 use crate::xml::{Document, Element, Limits};
 
+/// What a message may come to beyond its own text: what it says once of a namespace stands in JSON
+/// at every name of it. At least, for each byte of the text, and at most.
+const REPEATED_BYTES_MIN: usize = 1 << 20;
+const REPEATED_PER_BYTE: usize = 16;
+const REPEATED_BYTES_MAX: usize = 64 << 20;
+
 /// The parts that came with a message, by their content ids.
 #[derive(Debug, Default)]
 pub struct Attachments<'a> {
@@ -69,8 +75,14 @@ impl SoapPlan {
         }
         let of_envelope = |local: &str| envelope.child(envelope.namespace(), local);
         let body = of_envelope("Body").ok_or(NoEnvelope::Other)?;
-        let mut reader =
-            Reader { types: &self.types, attachments, includable: attachments.bytes(), dropped: 0 };
+        let repeatable = text.len().saturating_mul(REPEATED_PER_BYTE);
+        let mut reader = Reader {
+            types: &self.types,
+            attachments,
+            includable: attachments.bytes(),
+            repeatable: repeatable.clamp(REPEATED_BYTES_MIN, REPEATED_BYTES_MAX),
+            dropped: 0,
+        };
         if let Some(fault) = body.child(envelope.namespace(), "Fault") {
             return Ok(Answer::Fault(Fault::read(fault, &self.faults, &mut reader)?));
         }
@@ -89,6 +101,9 @@ pub(super) struct Reader<'a> {
     attachments: &'a Attachments<'a>,
     /// How many bytes of attachments may still be put into the message: each once.
     includable: usize,
+    /// How many bytes of namespaces, and of what stands in for what is not there, may still be
+    /// written.
+    repeatable: usize,
     dropped: u64,
 }
 
@@ -101,6 +116,19 @@ struct Found<'a> {
 }
 
 impl Reader<'_> {
+    /// Takes what is written from what may be.
+    fn repeat(&mut self, bytes: usize) -> Result<(), NoEnvelope> {
+        self.repeatable = self.repeatable.checked_sub(bytes).ok_or(NoEnvelope::TooLarge)?;
+        Ok(())
+    }
+
+    /// An element as XML of its own.
+    pub(super) fn xml<'e>(&mut self, element: Element<'e>) -> Result<Cow<'e, str>, NoEnvelope> {
+        let xml = element.to_xml_within(self.repeatable).ok_or(NoEnvelope::TooLarge)?;
+        self.repeat(xml.len())?;
+        Ok(xml)
+    }
+
     /// The members of a message.
     fn message(
         &mut self,
@@ -176,12 +204,13 @@ impl Reader<'_> {
                     let name = &attribute.name;
                     if let Some(text) = element.attribute_in(&name.namespace, &name.local) {
                         write_key(member, out, is_first);
-                        values::read(&attribute.value, text, element, out);
+                        let left = &mut self.repeatable;
+                        values::read(&attribute.value, text, element, left, out)?;
                     }
                 }
                 Part::Text(value) => {
                     write_key(member, out, is_first);
-                    self.text(value, element, out);
+                    self.text(value, element, out)?;
                 }
                 Part::Element(_) | Part::Any if member.is_array => {
                     if matches!(member.part, Part::Any) && own.is_empty() {
@@ -216,6 +245,7 @@ impl Reader<'_> {
             }
             // What belongs together stands at the same place of each array.
             while member.round.is_some() && round < one.round {
+                self.repeat(b"null,".len())?;
                 out.extend_from_slice(b"null,");
                 round += 1;
             }
@@ -236,7 +266,7 @@ impl Reader<'_> {
         if let Part::Element(plan) = &member.part {
             return self.value(plan, element, out, depth);
         }
-        write_string(out, &element.to_xml());
+        write_string(out, &self.xml(element)?);
         Ok(())
     }
 
@@ -245,8 +275,9 @@ impl Reader<'_> {
         let mut all: SmallVec<[Found<'e>; 8]> = SmallVec::new();
         let mut rounds = Rounds::default();
         let mut is_sorted = true;
+        let mut taken: SmallVec<[bool; 32]> = SmallVec::from_elem(false, plan.members.len());
         for child in element.children() {
-            let is_taken = |index| all.iter().any(|known| known.member == index);
+            let is_taken = |index: usize| taken.get(index).copied().unwrap_or_default();
             let Some(index) = place_of(plan, child, is_taken) else {
                 self.dropped += 1;
                 continue;
@@ -254,6 +285,9 @@ impl Reader<'_> {
             let group = plan.members.get(index).and_then(|member| member.round);
             let round = group.map_or(0, |group| rounds.enter(group, index));
             is_sorted &= all.last().is_none_or(|last| last.member <= index);
+            if let Some(taken) = taken.get_mut(index) {
+                *taken = true;
+            }
             all.push(Found { member: index, round, element: child });
         }
         if !is_sorted {
@@ -274,8 +308,12 @@ impl Reader<'_> {
             return Ok(());
         }
         match &plan.holds {
-            Holds::Value(value) => self.text(value, element, out),
-            Holds::Any => write_string(out, &element.content_xml()),
+            Holds::Value(value) => self.text(value, element, out)?,
+            Holds::Any => {
+                let content = element.content_xml(self.repeatable).ok_or(NoEnvelope::TooLarge)?;
+                self.repeat(content.len())?;
+                write_string(out, &content);
+            }
             Holds::Type(index) => {
                 let Some(declared) = self.types.get(*index) else {
                     out.extend_from_slice(b"null");
@@ -288,8 +326,7 @@ impl Reader<'_> {
                     && let Some(Part::Text(value)) =
                         declared.members.first().map(|member| &member.part)
                 {
-                    self.text(value, element, out);
-                    return Ok(());
+                    return self.text(value, element, out);
                 }
                 let mut is_first = true;
                 out.push(b'{');
@@ -321,15 +358,20 @@ impl Reader<'_> {
             .unwrap_or(declared)
     }
 
-    fn text(&mut self, value: &XmlValue, element: Element<'_>, out: &mut Vec<u8>) {
+    fn text(
+        &mut self,
+        value: &XmlValue,
+        element: Element<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), NoEnvelope> {
         if let Some(child) = element.children().next() {
             if child.is(INCLUDE_NAMESPACE, "Include") {
                 self.include(child, out);
-                return;
+                return Ok(());
             }
             self.dropped += element.children().count() as u64;
         }
-        values::read(value, &element.text(), element, out);
+        values::read(value, &element.text(), element, &mut self.repeatable, out)
     }
 
     /// XOP 1.0, section 3.2: the bytes of another part stand here.

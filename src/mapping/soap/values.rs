@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::{XmlName, XmlValue};
+use super::NoEnvelope;
 use crate::json::{Kind, Raw, write_string};
 use crate::xml::{Element, XmlError, escape_attribute, escape_text};
 
@@ -131,7 +132,16 @@ fn write_name(
 }
 
 /// Reads a value into JSON. `element` is where prefixes are looked up.
-pub(super) fn read(value: &XmlValue, text: &str, element: Element<'_>, out: &mut Vec<u8>) {
+///
+/// # Errors
+/// Where what it repeats of namespaces takes more than `left`.
+pub(super) fn read(
+    value: &XmlValue,
+    text: &str,
+    element: Element<'_>,
+    left: &mut usize,
+    out: &mut Vec<u8>,
+) -> Result<(), NoEnvelope> {
     let trimmed = text.trim_matches(is_blank);
     match value {
         XmlValue::Boolean => match trimmed {
@@ -153,6 +163,7 @@ pub(super) fn read(value: &XmlValue, text: &str, element: Element<'_>, out: &mut
         XmlValue::String | XmlValue::Base64 => write_string(out, text),
         XmlValue::Name => match element.qualified(trimmed) {
             Some((namespace, local)) if !local.is_empty() => {
+                *left = left.checked_sub(namespace.len()).ok_or(NoEnvelope::TooLarge)?;
                 write_string(out, &XmlName::new(namespace, local).to_string());
             }
             _ => write_string(out, text),
@@ -166,11 +177,12 @@ pub(super) fn read(value: &XmlValue, text: &str, element: Element<'_>, out: &mut
                 // Lists of lists were refused.
                 let item =
                     if matches!(**item, XmlValue::List(_)) { &XmlValue::String } else { item };
-                read(item, text, element, out);
+                read(item, text, element, left, out)?;
             }
             out.push(b']');
         }
     }
+    Ok(())
 }
 
 /// White space of XML 1.0, section 2.3.

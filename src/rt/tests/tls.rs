@@ -152,6 +152,20 @@ fn files_of_no_use_are_named() {
     assert!(ClientTls::new(&[files.certificate()]).is_err());
 }
 
+/// A pipe would be waited for, and a device read, for ever.
+#[test]
+fn what_is_no_file_is_not_read() {
+    let files = Files::new();
+    let pipe = files.certificate().with_extension("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+    for odd in [&*pipe, Path::new("/dev/zero"), Path::new("/")] {
+        let error = ClientTls::new(&[odd.to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+        let error = ClientTls::with_certificate(&[], &files.certificate(), odd).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"), "{error}");
+    }
+}
+
 #[test]
 fn a_certificate_for_another_name_is_refused() {
     let files = Files::new();

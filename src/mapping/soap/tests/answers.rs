@@ -277,3 +277,68 @@ fn what_is_no_envelope_is_told_from_one() {
     read_with(&plan, &nested(DEPTH_MAX - 1), &Attachments::default());
     assert_eq!(refused(&nested(DEPTH_MAX + 1)), NoEnvelope::TooDeep);
 }
+
+/// A text of a few bytes may name a namespace of many.
+#[test]
+fn what_repeats_a_namespace_is_bounded() {
+    let any = XmlParticle::Any { member: "rest".into(), repeats: true };
+    let list = XmlValue::List(Box::new(XmlValue::Name));
+    let plan = ordering(
+        content(vec![
+            one(many(holding("q", XmlValue::Name))),
+            one(holding("l", list)),
+            one(XmlElement { holds: XmlContent::Any, ..element("x") }),
+            any,
+        ]),
+        Vec::new(),
+    );
+    let read = |content: &str| {
+        let long = "u".repeat(20_000);
+        let text = enveloped(&format!("<s:order xmlns:z='{long}'>{content}</s:order>"));
+        plan.read(&text, &Attachments::default())
+    };
+    let fault = |content: &str| {
+        let long = "u".repeat(20_000);
+        let fault = format!("<faultcode>x</faultcode><detail xmlns:z='{long}'>{content}</detail>");
+        let namespace = "http://schemas.xmlsoap.org/soap/envelope/";
+        let text = format!(
+            "<e:Envelope xmlns:e='{namespace}'><e:Body><e:Fault>{fault}</e:Fault></e:Body></e:Envelope>"
+        );
+        plan.read(&text, &Attachments::default())
+    };
+    for (count, has_detail) in [(10, true), (1000, false)] {
+        let Ok(Answer::Fault(fault)) = fault(&"<z:a/>".repeat(count)) else { panic!() };
+        assert_eq!(fault.detail.is_some(), has_detail, "{count}");
+    }
+    for few in ["<z:a/>", "<s:q>z:a</s:q>", "<s:l>z:a</s:l>", "<s:x><z:a/></s:x>"] {
+        assert!(read(few).is_ok(), "{few}");
+    }
+    let repeated = |one: &str| one.repeat(1000);
+    for many in [
+        repeated("<z:a/>"),
+        repeated("<s:q>z:a</s:q>"),
+        format!("<s:l>{}</s:l>", repeated("z:a ")),
+        format!("<s:x>{}</s:x>", repeated("<z:a/>")),
+    ] {
+        assert_eq!(read(&many).unwrap_err(), NoEnvelope::TooLarge, "{}", &many[..20]);
+    }
+}
+
+/// An element that has two members is looked for as fast among many others as among few.
+#[test]
+fn many_elements_of_a_name_that_stands_twice_take_their_time_once() {
+    let plan = ordering(
+        content(vec![
+            one(element("a")),
+            one(many(element("b"))),
+            one(XmlElement { member: "a_2".into(), ..element("a") }),
+        ]),
+        Vec::new(),
+    );
+    let text = format!("{}{}", "<s:b/>".repeat(40_000), "<s:a/>".repeat(40_000));
+    let started = std::time::Instant::now();
+    let read = read_order(&plan, &text);
+    assert!(read.starts_with(r#"{"a":"","b":["","#) && read.ends_with(r#""],"a_2":""}"#));
+    let elapsed = started.elapsed();
+    assert!(elapsed < std::time::Duration::from_secs(4), "{elapsed:?}");
+}
