@@ -189,6 +189,7 @@ fn a_url_is_fetched_with_what_it_refers_to_and_a_file_fetches_nothing_unasked() 
     assert_eq!(report["counts"]["skipped"], 1, "{report:#}");
     assert!(report.to_string().contains("--allow-remote"), "{report:#}");
     // Allowed, but this host is not public, and the operator did not name it.
+    server.apply("[[tenant]]\nid = \"demo\"\n");
     let report = import(&file, &["--dry-run", "--allow-remote"]);
     assert!(report.to_string().contains("egress_allowances"), "{report:#}");
 }

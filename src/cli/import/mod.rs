@@ -209,7 +209,8 @@ fn tenant_of(arguments: &Arguments, published: &Entities) -> Result<TenantId, Co
         (Some(tenant), _) => Ok(tenant.clone()),
         (None, [only]) => Ok(only.value.id.clone()),
         (None, tenants) => {
-            let ids: Vec<&str> = tenants.iter().map(|entry| entry.value.id.as_str()).collect();
+            let mut ids: Vec<&str> = tenants.iter().map(|entry| entry.value.id.as_str()).collect();
+            ids.sort_unstable();
             let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
             Err(CommandError::Usage(format!(
                 "name the tenant with --tenant; there are: {}",

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::api::{Api, Talk, answer, json_answer, pause};
 use super::support::{
-    ENVIRONMENT, SECOND, call, caller, caller_with, failure, get, json, on_a_core, posting,
-    request, tool,
+    ENVIRONMENT, SECOND, call, caller, caller_with, declared, failure, get, json, on_a_core,
+    posting, request, tool,
 };
 use crate::downstream::error::{Awaited, Blame, CallError};
 use crate::rt::{self, Either};
@@ -122,7 +122,8 @@ fn a_connection_lost_in_the_race_is_replaced_once_where_that_does_no_harm() {
     };
     for (method, repeated) in [("GET", true), ("PUT", true), ("DELETE", true), ("POST", false)] {
         let api = racing();
-        let tool = tool(&api, "");
+        let base = format!("http://{}/v1/", api.address);
+        let tool = declared(&base, "", &format!("method = \"{method}\"\npath = \"/anything\""));
         let outcome = on_a_core(async {
             let caller = caller();
             assert_eq!(
