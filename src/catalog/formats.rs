@@ -14,12 +14,9 @@ use serde_json::Number;
 use toml::de::{DeTable, DeValue};
 
 use super::tree::{Fault, Key, Node, Value};
+use super::yaml::yaml_options;
 use crate::settings::{TOML_DEPTH_MAX, too_deep_at};
 
-/// Most values in one YAML file, counted after its aliases are unfolded.
-const YAML_NODES_MAX: usize = 4_000_000;
-/// Most values that aliases may unfold to.
-const YAML_ALIASED_NODES_MAX: usize = 200_000;
 const YAML_DEPTH_MAX: usize = 64;
 
 /// The formats of declarative files.
@@ -130,21 +127,7 @@ fn toml_value(value: &DeValue<'_>, line: u32, lines: &Lines) -> Result<Node, Fau
 }
 
 fn yaml_tree(text: &str) -> Result<Node, Fault> {
-    let options = serde_saphyr::options! {
-        // YAML 1.1 would read a plain `no` as false.
-        strict_booleans: true,
-        with_snippet: false,
-        budget: serde_saphyr::budget! {
-            max_nodes: YAML_NODES_MAX,
-            max_events: 2 * YAML_NODES_MAX,
-            max_depth: YAML_DEPTH_MAX,
-            max_documents: 1,
-            max_recorded_anchor_events: YAML_ALIASED_NODES_MAX,
-        },
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: YAML_ALIASED_NODES_MAX,
-        },
-    };
+    let options = yaml_options(YAML_DEPTH_MAX);
     let tree: Result<YamlNode, _> = serde_saphyr::from_str_with_options(text, options);
     tree.map(|tree| tree.0).map_err(|error| {
         let line = error.location().map_or(0, |location| line_number(location.line()));

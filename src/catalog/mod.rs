@@ -69,6 +69,7 @@ mod tool;
 mod toolset;
 mod tree;
 mod view;
+mod yaml;
 
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
@@ -117,3 +118,4 @@ pub use shown::ViewTool;
 pub use snapshot::Snapshot;
 pub use tool::{CompiledTool, NEXT_ARGUMENT, ToolKind};
 pub use view::{View, ViewChange};
+pub(crate) use yaml::yaml_options;

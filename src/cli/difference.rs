@@ -22,6 +22,14 @@ pub(super) struct Told {
     pub(super) warnings: Vec<String>,
 }
 
+impl Told {
+    /// Prints what the operator should know besides the changes.
+    pub(super) fn print_remarks(&self) {
+        output::remarks(&self.remarks);
+        output::remarks(&self.warnings);
+    }
+}
+
 /// One entity of it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Change {
@@ -59,10 +67,7 @@ pub(super) fn settle(
     change: impl FnOnce(u64) -> Result<Told, CommandError>,
 ) -> Result<(), CommandError> {
     print(&would.changes);
-    output::remarks(&would.remarks);
-    for warning in &would.warnings {
-        output::remark(format_args!("warning: {warning}"));
-    }
+    would.print_remarks();
     let counts = counts(&would.changes);
     if dry_run {
         output::line(format_args!("{counts}. Nothing was changed (--dry-run)."));
@@ -96,16 +101,13 @@ pub(super) fn counts(changes: &[Change]) -> String {
     )
 }
 
-fn shown(value: Option<&Value>) -> String {
+/// A value of a field on one line.
+pub(super) fn shown(value: Option<&Value>) -> String {
     let Some(value) = value else { return "(none)".to_owned() };
     if value == MASK {
         return MASK.to_owned();
     }
-    let text = value.to_string();
-    match text.char_indices().nth(VALUE_CHARACTERS_MAX) {
-        None => text,
-        Some((end, _)) => format!("{}...", &text[..end]),
-    }
+    output::shortened(&value.to_string(), VALUE_CHARACTERS_MAX)
 }
 
 #[cfg(test)]

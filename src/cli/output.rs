@@ -21,6 +21,14 @@ pub(super) fn tame(text: &str) -> String {
         .collect()
 }
 
+/// The beginning of a text that is longer than so many characters.
+pub(super) fn shortened(text: &str, characters_max: usize) -> String {
+    match text.char_indices().nth(characters_max) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}...", &text[..end]),
+    }
+}
+
 /// A result that is a text of its own, with line ends where it has them.
 pub(super) fn text(text: &str) {
     let _ = io::stdout().lock().write_all(text.as_bytes());

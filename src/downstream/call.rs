@@ -16,7 +16,7 @@ use super::exchange::{Broken, Budget};
 use super::failure::Asked;
 use super::pool::{HostKey, Line};
 use super::request::Outgoing;
-use super::soap::Parts;
+use super::soap::AnswerPlan;
 use super::ws_security;
 
 pub(crate) struct Call<'a> {
@@ -27,7 +27,7 @@ pub(crate) struct Call<'a> {
     /// A token in it that may be refused and got anew.
     pub(crate) token: Option<Secret>,
     /// What its answer goes through.
-    pub(crate) parts: Parts<'a>,
+    pub(crate) plan: AnswerPlan<'a>,
     pub(crate) request: &'a OutgoingRequest,
     pub(crate) method: Method,
     pub(crate) forwarded: Forwarded<'a>,
@@ -35,10 +35,10 @@ pub(crate) struct Call<'a> {
 }
 
 /// What a tool that calls an API consists of.
-pub(crate) fn rest_parts(tool: &CompiledTool) -> Option<Parts<'_>> {
+pub(crate) fn answer_plan(tool: &CompiledTool) -> Option<AnswerPlan<'_>> {
     match &tool.kind {
         ToolKind::Rest { connection, response, soap, .. } => {
-            Some(Parts { connection, response, soap: soap.as_deref() })
+            Some(AnswerPlan { connection, response, soap: soap.as_deref() })
         }
         ToolKind::Builtin(_) => None,
     }
@@ -68,7 +68,7 @@ impl<'a> Call<'a> {
     /// time it is sent.
     pub(crate) fn signed_body(&self) -> Result<Option<Vec<u8>>, CallError> {
         let (Some(user), Some(_), Some(body)) =
-            (&self.proof.user, self.parts.soap, &self.request.body)
+            (&self.proof.user, self.plan.soap, &self.request.body)
         else {
             return Ok(None);
         };
@@ -109,7 +109,7 @@ impl<'a> Call<'a> {
             connection: self.connection,
             proof: Cow::Borrowed(&*self.proof),
             token: None,
-            parts: self.parts,
+            plan: self.plan,
             request,
             method: Method::Get,
             forwarded: self.forwarded,

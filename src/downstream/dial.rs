@@ -18,8 +18,8 @@ use crate::settings::Network;
 
 use super::egress::{Denied, Egress};
 use super::error::Unreachable;
-use super::places::{self, Stamp};
 use super::pool::Line;
+use super::secret_places::{self, Stamp};
 
 /// How many sets of trust roots and certificates a core keeps ready.
 const TRUSTS_MAX: usize = 256;
@@ -224,7 +224,7 @@ impl Files {
 
     /// Nothing where the files look as they did.
     fn read(&self, before: Option<&[Option<Stamp>]>) -> Result<Option<Read>, TlsError> {
-        let stamps: Vec<_> = self.all().map(|path| places::stamp(path)).collect();
+        let stamps: Vec<_> = self.all().map(|path| secret_places::stamp(path)).collect();
         if before == Some(&*stamps) {
             return Ok(None);
         }

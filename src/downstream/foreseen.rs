@@ -7,7 +7,7 @@ use crate::catalog::{Connection, Endpoint, Entities, Entity, Problem};
 use crate::settings::Network;
 
 use super::egress::Egress;
-use super::places::missing;
+use super::secret_places::missing;
 
 /// Secrets and certificates that are not where a catalog says, seen from this process, and
 /// addresses that its tenants may not reach. Reads files: not for a core.

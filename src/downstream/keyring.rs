@@ -17,8 +17,8 @@ use super::correlation::Forwarded;
 use super::dial::{Destination, Dialer, Undialled};
 use super::error::{CallError, CredentialProblem};
 use super::exchange::{Broken, Budget, exchange};
-use super::places::Places;
 use super::request::Outgoing;
+use super::secret_places::SecretPlaces;
 use super::token_request::{self, TokenRequest};
 use super::tokens::{Issued, Look, NoToken, Ticket, Tokens};
 
@@ -31,7 +31,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// Secrets and tokens, shared by all cores: each place is read once, each token asked for once.
 #[derive(Debug, Clone, Default)]
 pub struct Keyring {
-    places: Places,
+    places: SecretPlaces,
     tokens: Tokens,
 }
 

@@ -1,25 +1,27 @@
 //! Doing a call outside: what a tool stands for is done here and nowhere else.
 //!
 //! ```text
-//! rest      a call of an HTTP API, from request to outcome
-//! resilience  trying again, and giving a connection a rest
-//! accepted  work that is only accepted: looking until it is done (polling says what each look means)
-//! call      what one call knows and how its fate is told
-//! pool      idle connections, kept for the next call
-//! request   the bytes of a request
-//! exchange  a request and its answer over one connection
-//! answer    from an answer to an outcome: content (its codings), media (its kind),
-//!           failure (its refusals in words), credentials (which never get into either)
-//! soap      the same for envelopes, faults and attachments; ws_security proves who asks
+//! rest         a call of an HTTP API, from request to outcome
+//! resilience   trying again, and giving a connection a rest
+//! accepted     work that is only accepted: looking until it is done (polling says what each look
+//!              means)
+//! call         what one call knows and how its fate is told
+//! pool         idle connections, kept for the next call
+//! request      the bytes of a request
+//! exchange     a request and its answer over one connection
+//! answer       from an answer to an outcome: content (its codings), media (its kind),
+//!              failure (its refusals in words), credentials (which never get into either)
+//! soap         the same for envelopes, faults and attachments; ws_security proves who asks
 //! correlation  which ids of a call the API is told
-//! carried   what of the client's request goes on to the API
-//! keyring   what a call proves itself with: places (where secrets are kept), tokens (whose, and
-//!           who asks for them), token_request (what is asked, and what the answer means)
-//! foreseen  calls that will fail, told before they are made
-//! dial      opening a connection; egress: whereto one may be opened
-//! fetch     documents: descriptions of APIs and what they refer to
-//! error     why there was no usable answer
-//! builtin   the appliance's own tools
+//! carried      what of the client's request goes on to the API
+//! keyring      what a call proves itself with: secret_places (where secrets are kept), tokens
+//!              (whose, and who asks for them), token_request (what is asked, and what the answer
+//!              means)
+//! foreseen     calls that will fail, told before they are made
+//! dial         opening a connection; egress: whereto one may be opened
+//! fetch        documents: descriptions of APIs and what they refer to
+//! error        why there was no usable answer
+//! builtin      the appliance's own tools
 //! ```
 //!
 //! Invariants worth naming:
@@ -52,12 +54,12 @@ mod fetch;
 mod foreseen;
 mod keyring;
 mod media;
-mod places;
 mod polling;
 mod pool;
 mod request;
 mod resilience;
 mod rest;
+mod secret_places;
 mod soap;
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@ use crate::telemetry::{CoreMetrics, DownstreamLabel, ExecutionId, TraceParent};
 
 use super::accepted::Accepted;
 use super::answer::Head;
-use super::call::{Call, asked, redirect, rest_parts};
+use super::call::{Call, answer_plan, asked, redirect};
 use super::carried::Carried;
 use super::content::ContentError;
 use super::correlation::Forwarded;
@@ -36,7 +36,7 @@ use super::keyring::{Keyring, Proven, Proving};
 use super::pool::{Line, Pool};
 use super::request::join;
 use super::resilience::{Attempts, Conditions, Ended};
-use super::soap::{self, Parts, Shaped};
+use super::soap::{self, AnswerPlan, Shaped};
 
 /// A body up to this size is decoded, checked and translated on the core.
 pub(super) const INLINE_BYTES_MAX: usize = 128 * 1024;
@@ -144,17 +144,17 @@ impl RestCaller {
         request: &OutgoingRequest,
         environment: &CallEnvironment<'_>,
     ) -> Called {
-        let Some(parts) = rest_parts(tool) else {
+        let Some(plan) = answer_plan(tool) else {
             let result = Err(CallError::NotRest);
             return Called { result, status: None, elapsed: Duration::ZERO };
         };
-        let connection = parts.connection;
+        let connection = plan.connection;
         let budget = self.budget(tool, connection);
         let tally = Tally::start(&self.metrics, budget.started);
         let mut told = Told::default();
         let result = match self.across.conditions.begin(connection, budget.started) {
             Ok(attempts) => {
-                let begun = Begun { tool, parts, request, budget, attempts };
+                let begun = Begun { tool, plan, request, budget, attempts };
                 self.persist(begun, environment, &mut told).await
             }
             Err(rest) => {
@@ -177,8 +177,8 @@ impl RestCaller {
         environment: &CallEnvironment<'_>,
         told: &mut Told,
     ) -> Result<ToolOutcome, CallError> {
-        let Begun { tool, parts, request, budget, mut attempts } = begun;
-        let connection = parts.connection;
+        let Begun { tool, plan, request, budget, mut attempts } = begun;
+        let connection = plan.connection;
         let (proof, token) = match &connection.credentials.ready {
             Some(proof) => (Cow::Borrowed(proof), None),
             None => self.prove(connection, environment, &budget).await?,
@@ -188,7 +188,7 @@ impl RestCaller {
             connection,
             proof,
             token,
-            parts,
+            plan,
             request,
             method: Method::of(&request.method),
             forwarded: Forwarded::of(connection, tool, environment),
@@ -335,7 +335,7 @@ impl RestCaller {
         };
         if let Some(plain) = plain {
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            let shaped = soap::shape(&head, plain, call.parts, call.asked());
+            let shaped = soap::shape(&head, plain, call.plan, call.asked());
             self.give_back(call, line, is_reusable);
             return shaped;
         }
@@ -353,14 +353,14 @@ impl RestCaller {
         let (tool, proof) = (Arc::clone(call.tool), Arc::clone(&call.proof));
         let bytes_max = self.decoded_bytes_max;
         let work = move || {
-            let parts = rest_parts(&tool)?;
+            let plan = answer_plan(&tool)?;
             let plain = if head.codings.is_identity() {
                 Ok(Cow::Borrowed(body.as_slice()))
             } else {
                 head.codings.decode(&body, bytes_max).map(Cow::Owned)
             };
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            Some(soap::shape(&head, plain, parts, asked(&tool, parts.connection, &proof)))
+            Some(soap::shape(&head, plain, plan, asked(&tool, plan.connection, &proof)))
         };
         self.off_core(call, work).await?.ok_or(CallError::Overloaded)?
     }
@@ -389,7 +389,7 @@ impl RestCaller {
 /// A call before its first attempt.
 struct Begun<'a> {
     tool: &'a Arc<CompiledTool>,
-    parts: Parts<'a>,
+    plan: AnswerPlan<'a>,
     request: &'a OutgoingRequest,
     budget: Budget,
     attempts: Option<Attempts>,

@@ -28,7 +28,7 @@ const DETAIL_BYTES_MAX: usize = 8 * 1024;
 
 /// What the answer of a tool's API goes through.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct AnswerPlan<'a> {
     pub(crate) connection: &'a Arc<CompiledConnection>,
     pub(crate) response: &'a ResponsePlan,
     pub(crate) soap: Option<&'a SoapPlan>,
@@ -47,11 +47,11 @@ pub(crate) struct Shaped {
 pub(crate) fn shape(
     head: &Head<'_>,
     body: Result<&[u8], ContentError>,
-    parts: Parts<'_>,
+    plan: AnswerPlan<'_>,
     asked: Asked<'_>,
 ) -> Result<Shaped, CallError> {
     let is_ok = (200..=299).contains(&head.status);
-    let answer = match (parts.soap, &body) {
+    let answer = match (plan.soap, &body) {
         (Some(plan), Ok(body)) => read(plan, head.content_type.as_deref(), body),
         _ => None,
     };
@@ -64,7 +64,7 @@ pub(crate) fn shape(
             if dropped > 0 {
                 log_dropped(asked, dropped);
             }
-            let one_way = parts.soap.is_some_and(|plan| !plan.answers());
+            let one_way = plan.soap.is_some_and(|soap| !soap.answers());
             let json = if one_way { &[][..] } else { &json };
             let head = Head {
                 status: head.status,
@@ -72,9 +72,9 @@ pub(crate) fn shape(
                 codings: Codings::default(),
                 failure: None,
             };
-            head.shape(Ok(json), parts.response, asked)?
+            head.shape(Ok(json), plan.response, asked)?
         }
-        Some(Answer::Message(_)) | None => head.shape(body, parts.response, asked)?,
+        Some(Answer::Message(_)) | None => head.shape(body, plan.response, asked)?,
     };
     Ok(Shaped { outcome, status: None })
 }

@@ -3,13 +3,14 @@
 //! A connection that is there is the operator's: nothing of it is changed, but for its base URL
 //! where he says a new one himself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::hexadecimal;
 use super::report::ReportedConnection;
-use super::{Description, PlanError, Target, Verdict};
+use super::{Description, PlanError, Selection, Target, Verdict};
 use crate::catalog::{
-    Connection, ConnectionId, Correlation, Entities, NAME_BYTES_MAX, Tool, Toolset, ToolsetKind,
+    Connection, ConnectionId, Correlation, Entities, NAME_BYTES_MAX, OperationName, Tool, Toolset,
+    ToolsetKind,
 };
 
 /// Of how many skipped operations is told why, where there is no other.
@@ -47,6 +48,19 @@ impl Present<'_> {
         let of_tools = self.tools.iter().filter_map(|tool| tool.connection.as_ref());
         own.into_iter().chain(of_tools).any(|connection| connection.as_str() == id)
     }
+}
+
+/// Those that tools of the selected operations use, by their places.
+pub(super) fn used(
+    description: &Description,
+    selection: &Selection,
+    names: &BTreeMap<String, OperationName>,
+) -> BTreeSet<usize> {
+    let wanted = description.operations.iter().filter(|operation| {
+        let name = names.get(&operation.key).map(OperationName::as_str);
+        selection.wants(operation, name)
+    });
+    wanted.filter_map(|operation| Some(operation.verdict.tool()?.connection)).collect()
 }
 
 /// The connections of the description by their places; `None` for those that no tool uses.
@@ -186,10 +200,10 @@ fn empty(target: &Target, id: ConnectionId, base_url: String) -> Connection {
         tenant: target.tenant.clone(),
         id,
         base_url,
-        headers: std::collections::BTreeMap::new(),
+        headers: BTreeMap::new(),
         credentials: Vec::new(),
         client_certificate: None,
-        forward_headers: std::collections::BTreeMap::new(),
+        forward_headers: BTreeMap::new(),
         retries: None,
         circuit_breaker: None,
         connect_timeout_ms: None,

@@ -21,6 +21,7 @@
 
 mod archive;
 mod breaking;
+mod clean;
 mod connections;
 mod description;
 mod detect;
@@ -35,13 +36,13 @@ mod plan;
 mod report;
 mod schema_change;
 mod selection;
+mod target;
 mod tools;
 pub mod wsdl;
 
 pub use archive::Archive;
 pub use breaking::PartChange;
 pub use connections::id_of;
-
 pub use description::{
     DescribedConnection, Description, Operation, OperationTool, Options, Step, Verdict,
 };
@@ -51,6 +52,7 @@ pub use documents::{
 };
 pub use error::{ImportError, PlanError};
 pub use merge::Conflict;
-pub use plan::{Consent, Plan, Target, plan};
+pub use plan::{Plan, plan};
 pub use report::{Change, Counts, Outcome, Report, ReportedConnection, ReportedOperation};
 pub use selection::{InvalidSelection, Selection};
+pub use target::{Consent, Target};

@@ -7,7 +7,7 @@
 //! - everything that is planned was checked as the catalog checks it: one operation that cannot be
 //!   a tool is told and left out, and costs no other.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::breaking;
@@ -18,40 +18,18 @@ use super::names::{Wish, names};
 use super::parts::{ENABLED, digest};
 use super::report::{Change, Outcome, Report, ReportedOperation};
 use super::tools::{cut, repeated, tool_of};
-use super::{Description, Operation, OperationTool, PlanError, Selection, Verdict};
+use super::{
+    Consent, Description, Operation, OperationTool, PlanError, Selection, Target, Verdict,
+};
 use crate::catalog::{
     ConnectionId, DESCRIPTION_BYTES_MAX, DiscoveryMode, Entities, Entry, OperationName, Origin,
-    TITLE_BYTES_MAX, TenantId, Tool, Toolset, ToolsetId, ToolsetKind,
+    TITLE_BYTES_MAX, TenantId, Tool, Toolset, ToolsetKind,
 };
 
 /// A change of a published tool.
 const NEEDS_PUBLISH: &str = "--publish";
 /// One that breaks who calls it.
 const NEEDS_BOTH: &str = "--publish --accept-breaking";
-
-/// Where the tools go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    /// Whose they are.
-    pub tenant: TenantId,
-    /// The toolset; it is made where it is not there.
-    pub toolset: ToolsetId,
-    /// The toolset's connection, where it is not called like the toolset.
-    pub connection: Option<ConnectionId>,
-    /// Where the API is, whatever description and connection say.
-    pub base_url: Option<String>,
-    /// What the entities are said to come from.
-    pub origin: String,
-}
-
-/// What the operator agrees to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Consent {
-    /// New tools are published, and published ones changed.
-    pub publish: bool,
-    /// Even where that breaks who calls them.
-    pub accept_breaking: bool,
-}
 
 /// What is to be written, and what that means.
 #[derive(Debug)]
@@ -60,14 +38,6 @@ pub struct Plan {
     pub entities: Entities,
     /// For people.
     pub report: Report,
-}
-
-impl Target {
-    /// A connection's id that always is one.
-    pub(super) fn fallback_connection(&self) -> ConnectionId {
-        let made = ConnectionId::new(self.toolset.as_str());
-        made.unwrap_or_else(|_| unreachable!("the ids of toolsets and connections have one rule"))
-    }
 }
 
 /// Plans what `description` does to the catalog `published`.
@@ -157,7 +127,7 @@ impl<'a> Planning<'a> {
             .map(|operation| Wish { key: &operation.key, name: &operation.wished_name })
             .collect();
         let names = names(&wishes, &kept, &taken);
-        let used = used_connections(description, selection, &names);
+        let used = connections::used(description, selection, &names);
         let there =
             Present { published, toolset, tools: own.iter().map(|tool| &***tool).collect() };
         let connections = connections::resolve(description, &used, target, &there)?;
@@ -172,23 +142,8 @@ impl<'a> Planning<'a> {
             ..Report::default()
         };
         report.counts.operations = description.operations.len();
-        let mut all_wait_for = None;
-        if let Some(waits_for) = types.waits_for {
-            all_wait_for = Some(waits_for);
-            report.notes.push(format!(
-                "types of messages that published tools use change ({}): nothing is changed without \
-                 {waits_for}",
-                types.changed.join(", ")
-            ));
-        }
-        if is_published && !consent.publish && connections.iter().flatten().any(|one| one.moves) {
-            all_wait_for.get_or_insert(NEEDS_PUBLISH);
-            report.notes.push(format!(
-                "published tools would go to another base URL: nothing is changed without \
-                 {NEEDS_PUBLISH}"
-            ));
-        }
-        let drafts = Vec::new();
+        let moves = is_published && connections.iter().flatten().any(|one| one.moves);
+        let all_wait_for = all_wait_for(&types, moves, consent, &mut report.notes);
         Ok(Self {
             published,
             description,
@@ -201,7 +156,7 @@ impl<'a> Planning<'a> {
             connections,
             types,
             report,
-            drafts,
+            drafts: Vec::new(),
             all_wait_for,
         })
     }
@@ -469,20 +424,40 @@ impl<'a> Planning<'a> {
         let connections = self.connections.into_iter().flatten();
         self.report.connections = connections.map(|one| one.report).collect();
         self.report.count();
+        if self.report.counts.tools() > 0 && !self.target.is_assigned(self.published) {
+            self.report.notes.push(format!(
+                "no client application has the toolset `{}`: its tools reach clients once an \
+                 [[assignment]] gives it to one",
+                self.target.toolset
+            ));
+        }
         Plan { entities, report: self.report }
     }
 }
 
-fn used_connections(
-    description: &Description,
-    selection: &Selection,
-    names: &BTreeMap<String, OperationName>,
-) -> BTreeSet<usize> {
-    let wanted = description.operations.iter().filter(|operation| {
-        let name = names.get(&operation.key).map(OperationName::as_str);
-        selection.wants(operation, name)
-    });
-    wanted.filter_map(|operation| Some(operation.verdict.tool()?.connection)).collect()
+/// What every change waits for, whichever operation it is of; `moves` tells that published tools
+/// would go elsewhere.
+fn all_wait_for(
+    types: &message_types::Outcome,
+    moves: bool,
+    consent: Consent,
+    notes: &mut Vec<String>,
+) -> Option<&'static str> {
+    if let Some(waits_for) = types.waits_for {
+        notes.push(format!(
+            "types of messages that published tools use change ({}): nothing is changed without \
+             {waits_for}",
+            types.changed.join(", ")
+        ));
+    }
+    let waits_to_move = (moves && !consent.publish).then_some(NEEDS_PUBLISH);
+    if waits_to_move.is_some() {
+        notes.push(format!(
+            "published tools would go to another base URL: nothing is changed without \
+             {NEEDS_PUBLISH}"
+        ));
+    }
+    types.waits_for.or(waits_to_move)
 }
 
 fn word_of(kind: ToolsetKind) -> &'static str {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::catalog::{Credential, SecretReference, SecretSource, ToolMethod};
+use crate::catalog::{Credential, SecretReference, SecretSource, ToolMethod, ToolsetId};
 use crate::import::DescribedConnection;
 use crate::mapping::{FieldRule, Location};
 

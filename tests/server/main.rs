@@ -22,6 +22,7 @@ mod commands;
 mod cores;
 mod correlation;
 mod credentials;
+mod described;
 mod dialects;
 mod discovery;
 mod egress;

@@ -11,7 +11,9 @@ use super::source::{Reading, Source, shown};
 use super::{Applying, carry_out, catalog_of};
 use crate::cli::{AuthorArguments, CommandError, admin_client::AdminClient, output};
 use crate::{
-    catalog::{Assignment, ClientApplicationId, Entities, Entry, Origin, TenantId, ToolsetId},
+    catalog::{
+        Assignment, ClientApplicationId, Entities, Entry, Origin, TenantId, ToolsetId, ToolsetKind,
+    },
     import::{self, Consent, Description, Options, Plan, Report, Selection, Target},
     settings::{self, Network},
 };
@@ -22,6 +24,8 @@ const OTHER_TOOLSET: &str = "api";
 /// A description that was read and makes tools.
 #[derive(Debug)]
 pub(in crate::cli) struct DemoApi {
+    /// As it is shown to the operator.
+    source: String,
     description: Description,
     target: Target,
     client_application: ClientApplicationId,
@@ -71,7 +75,8 @@ impl DemoApi {
         };
         let client_application = ClientApplicationId::new(owner.client_application);
         let client_application = client_application.map_err(|error| usage(&error))?;
-        let mut api = Self { description, target, client_application, allowances: Vec::new() };
+        let source = shown(text);
+        let mut api = Self { source, description, target, client_application, allowances: vec![] };
         let report = api.plan(entities)?.report;
         if report.counts.tools() == 0 {
             super::report::print(&report);
@@ -96,7 +101,7 @@ impl DemoApi {
 
     /// Publishes the tools for the client application.
     pub(in crate::cli) fn publish(&self, client: &AdminClient) -> Result<Report, CommandError> {
-        let (version, published) = catalog_of(client)?;
+        let (before, published) = catalog_of(client)?;
         let mut plan = self.plan(&published)?;
         let Target { tenant, toolset, origin, .. } = &self.target;
         let is_assigned = published.assignments.iter().any(|entry| {
@@ -120,7 +125,7 @@ impl DemoApi {
         }
         let author = AuthorArguments { author: None, comment: origin.clone() };
         let applying = Applying { author: &author, comment: origin, dry_run: false };
-        carry_out(client, &applying, version, &plan)?;
+        carry_out(client, &applying, before, &plan)?;
         Ok(plan.report)
     }
 
@@ -136,6 +141,16 @@ impl DemoApi {
             counts.skipped,
             counts.imported_with_notes,
         ));
+        if counts.skipped + counts.imported_with_notes > 0 {
+            let format = match self.description.kind {
+                ToolsetKind::Soap => "wsdl",
+                _ => "openapi",
+            };
+            output::line(format_args!(
+                "Which, and why: ringway import {format} {} --toolset {} --dry-run",
+                self.source, report.toolset
+            ));
+        }
         for connection in &report.connections {
             for note in &connection.notes {
                 output::line(format_args!("connection {}: {note}", connection.id));

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     catalog::{ConnectionId, Entities, TenantId, ToolsetId},
     http::Method,
-    import::{self, Consent, Options, Plan, Report, Selection, Target},
+    import::{self, Consent, Detected, Options, Plan, Report, Selection, Target},
     mapping::SoapVersion,
     settings::{self, Settings},
 };
@@ -39,6 +39,25 @@ pub(super) enum Format {
     Openapi,
     /// WSDL 1.1
     Wsdl,
+}
+
+impl Format {
+    /// What a document seems to be written in.
+    fn of(detected: Detected) -> Option<Self> {
+        match detected {
+            Detected::OpenApi => Some(Self::Openapi),
+            Detected::Wsdl => Some(Self::Wsdl),
+            Detected::Zip => None,
+        }
+    }
+
+    /// As the command line has it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Openapi => "openapi",
+            Self::Wsdl => "wsdl",
+        }
+    }
 }
 
 /// Arguments of `ringway import`.
@@ -132,7 +151,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let selection = Selection::parse(&arguments.select)
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let client = AdminClient::find(&arguments.admin)?;
-    let (version, published) = catalog_of(&client)?;
+    let (before, published) = catalog_of(&client)?;
     let tenant = tenant_of(arguments, &published)?;
     let allowances = published.tenants.iter().find(|entry| entry.value.id == tenant);
     let allowances = allowances.map(|entry| entry.value.egress_allowances.clone());
@@ -168,19 +187,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         comment => comment,
     };
     let applying = Applying { author: &arguments.author, comment, dry_run: arguments.dry_run };
-    let done = carry_out(&client, &applying, version, &plan)?;
+    let done = carry_out(&client, &applying, before, &plan)?;
     tell(arguments, &plan.report, &done)
 }
 
-/// What became of the plan.
-#[derive(Debug)]
-struct Done {
-    version: u64,
-    is_changed: bool,
-}
-
-/// The catalog with its version, secrets masked: none is needed, and none goes through here.
-fn catalog_of(client: &AdminClient) -> Result<(u64, Entities), CommandError> {
+/// The catalog and what is told of it, its version above all. Secrets are masked: none is needed,
+/// and none goes through here.
+fn catalog_of(client: &AdminClient) -> Result<(Told, Entities), CommandError> {
     let nothing = json!({ "rows": {}, "dry_run": true });
     let told: Told = client.json(Method::Post, "/apply", Some(&nothing))?;
     let exported: Exported = client.json(Method::Get, "/export?mask=true", None)?;
@@ -188,7 +201,7 @@ fn catalog_of(client: &AdminClient) -> Result<(u64, Entities), CommandError> {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         CommandError::Usage(lines.join("\n"))
     })?;
-    Ok((told.version, entities))
+    Ok((told, entities))
 }
 
 fn tenant_of(arguments: &Arguments, published: &Entities) -> Result<TenantId, CommandError> {
@@ -196,7 +209,8 @@ fn tenant_of(arguments: &Arguments, published: &Entities) -> Result<TenantId, Co
         (Some(tenant), _) => Ok(tenant.clone()),
         (None, [only]) => Ok(only.value.id.clone()),
         (None, tenants) => {
-            let ids: Vec<&str> = tenants.iter().map(|entry| entry.value.id.as_str()).collect();
+            let mut ids: Vec<&str> = tenants.iter().map(|entry| entry.value.id.as_str()).collect();
+            ids.sort_unstable();
             let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
             Err(CommandError::Usage(format!(
                 "name the tenant with --tenant; there are: {}",
@@ -214,15 +228,16 @@ struct Applying<'a> {
     dry_run: bool,
 }
 
-/// Applies the plan to the catalog it was made for; a dry run lets the server judge it.
+/// Applies the plan to the catalog it was made for, which `before` tells of; a dry run lets the
+/// server judge it.
 fn carry_out(
     client: &AdminClient,
     applying: &Applying<'_>,
-    version: u64,
+    before: Told,
     plan: &Plan,
-) -> Result<Done, CommandError> {
+) -> Result<Told, CommandError> {
     if plan.entities.is_empty() {
-        return Ok(Done { version, is_changed: false });
+        return Ok(before);
     }
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let rows: HashMap<String, String> =
@@ -230,25 +245,26 @@ fn carry_out(
     let body = json!({
         "rows": rows,
         "dry_run": applying.dry_run,
-        "expected_version": version,
+        "expected_version": before.version,
         "comment": applying.comment,
     });
-    let told: Told = client.json_by(applying.author, Method::Post, "/apply", Some(&body))?;
-    Ok(Done { version: told.version, is_changed: !told.changes.is_empty() })
+    client.json_by(applying.author, Method::Post, "/apply", Some(&body))
 }
 
 /// Prints the report; an import that made no tool is a failure.
-fn tell(arguments: &Arguments, report: &Report, done: &Done) -> Result<(), CommandError> {
+fn tell(arguments: &Arguments, report: &Report, done: &Told) -> Result<(), CommandError> {
     if arguments.json {
         let mut body = serde_json::to_value(report).unwrap_or(Value::Null);
         if let Some(body) = body.as_object_mut() {
             body.insert("dry_run".to_owned(), arguments.dry_run.into());
             body.insert("version".to_owned(), done.version.into());
+            body.insert("warnings".to_owned(), json!(done.warnings));
         }
         output::text(&format!("{body:#}\n"));
     } else {
         report::print(report);
-        output::line(match (arguments.dry_run, done.is_changed) {
+        done.print_remarks();
+        output::line(match (arguments.dry_run, !done.changes.is_empty()) {
             (true, _) => "Nothing was changed (--dry-run).".to_owned(),
             (false, true) => format!("The catalog is at version {}.", done.version),
             (false, false) => {

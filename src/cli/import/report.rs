@@ -2,13 +2,9 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
-use super::super::output;
+use super::super::{difference::shown, output};
 use crate::import::{Change, Counts, Outcome, Report, ReportedOperation};
 
-/// Longest value shown, in characters.
-const VALUE_CHARACTERS_MAX: usize = 120;
 /// Longest key or name in the table, in characters.
 const CELL_CHARACTERS_MAX: usize = 72;
 
@@ -60,7 +56,7 @@ fn row(operation: &ReportedOperation) -> Vec<String> {
 }
 
 fn cell(text: &str) -> String {
-    shortened(&output::tame(text), CELL_CHARACTERS_MAX)
+    output::shortened(&output::tame(text), CELL_CHARACTERS_MAX)
 }
 
 fn details(operation: &ReportedOperation) {
@@ -107,8 +103,11 @@ fn remarks(notes: &[String]) {
 /// How many there are of what, in a sentence or two.
 pub(in crate::cli) fn counts(counts: Counts) -> String {
     let mut text = format!(
-        "{} operations: {} imported, {} imported with notes, {} skipped",
-        counts.operations, counts.imported, counts.imported_with_notes, counts.skipped
+        "{}: {} imported, {} imported with notes, {} skipped",
+        operations(counts.operations),
+        counts.imported,
+        counts.imported_with_notes,
+        counts.skipped
     );
     if counts.not_selected > 0 {
         let _ = write!(text, ", {} not selected", counts.not_selected);
@@ -129,13 +128,6 @@ pub(in crate::cli) fn counts(counts: Counts) -> String {
     text
 }
 
-fn shown(value: Option<&Value>) -> String {
-    value.map_or("(none)".to_owned(), |value| shortened(&value.to_string(), VALUE_CHARACTERS_MAX))
-}
-
-fn shortened(text: &str, characters_max: usize) -> String {
-    match text.char_indices().nth(characters_max) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}...", &text[..end]),
-    }
+fn operations(count: usize) -> String {
+    if count == 1 { "1 operation".to_owned() } else { format!("{count} operations") }
 }

@@ -274,9 +274,19 @@ impl Reading<'_> {
         if let Some(reason) = documents.why_missing(&source.root) {
             return Err(usage(ImportError::missing(&source.root, reason)));
         }
-        let format = match self.format {
-            Some(format) => format,
-            None => detected(&documents, &source.root)?,
+        let seems = documents.get(&source.root).and_then(detect).and_then(Format::of);
+        let format = match (self.format, seems) {
+            (Some(format), Some(other)) if format != other => {
+                return Err(usage(ImportError::unusable(
+                    &source.root,
+                    format!("it is another kind of description: say `import {}`", other.word()),
+                )));
+            }
+            (Some(format), _) | (None, Some(format)) => format,
+            (None, None) => {
+                let reason = "it is no OpenAPI, Swagger or WSDL document";
+                return Err(usage(ImportError::unusable(&source.root, reason)));
+            }
         };
         let read = match format {
             Format::Openapi => import::openapi::read,
@@ -366,14 +376,6 @@ impl Reading<'_> {
         let fetched = rt::run_once(CoreOptions::default(), fetching).map_err(usage);
         workers.stop();
         fetched
-    }
-}
-
-fn detected(documents: &Documents, root: &Location) -> Result<Format, CommandError> {
-    match documents.get(root).and_then(detect) {
-        Some(Detected::OpenApi) => Ok(Format::Openapi),
-        Some(Detected::Wsdl) => Ok(Format::Wsdl),
-        _ => Err(usage(ImportError::unusable(root, "it is no OpenAPI, Swagger or WSDL document"))),
     }
 }
 

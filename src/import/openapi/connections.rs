@@ -133,19 +133,19 @@ impl Connections {
     }
 }
 
-/// The title of the API, with what tells its connections apart behind it.
+/// The title of the API is the first one's; what tells them apart, that of the others.
 fn names(ordered: &[Found], title: &str) -> Vec<String> {
     let servers: BTreeSet<&Option<String>> = ordered.iter().map(|found| &found.base_url).collect();
     let mut taken = BTreeSet::new();
     let mut names = Vec::new();
     for (index, found) in ordered.iter().enumerate() {
         let mut parts: Vec<String> = Vec::new();
-        if !title.is_empty() {
+        if index == 0 && !title.is_empty() {
             parts.push(title.to_owned());
         }
         let url = found.base_url.as_deref().and_then(|url| Url::parse(url).ok());
         let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
-        if (parts.is_empty() || (servers.len() > 1 && index > 0)) && !host.is_empty() {
+        if (if index == 0 { parts.is_empty() } else { servers.len() > 1 }) && !host.is_empty() {
             parts.push(host.to_owned());
         }
         let is_beside =
@@ -200,7 +200,9 @@ fn credential(title: &str, demand: Demand, notes: &mut Vec<String>) -> Option<Cr
             Credential::ApiKey { place, name, value: secret() }
         }
         Scheme::Basic => {
-            need(&format!("its user name set, and a password in the variable {variable}"));
+            need(&format!(
+                "`username` of its credential set, and a password in the variable {variable}"
+            ));
             Credential::Basic { username: USERNAME.to_owned(), password: secret() }
         }
         Scheme::Bearer => {
@@ -212,7 +214,9 @@ fn credential(title: &str, demand: Demand, notes: &mut Vec<String>) -> Option<Cr
             Credential::Bearer { token: secret() }
         }
         Scheme::ClientCredentials { token_url } => {
-            need(&format!("its client id set, and the client's secret in the variable {variable}"));
+            need(&format!(
+                "`client_id` of its credential set, and the client's secret in the variable {variable}"
+            ));
             let mut scopes = demand.scopes;
             scopes.sort_unstable();
             Credential::OauthClientCredentials {

@@ -24,7 +24,6 @@
 //!   references multiply.
 
 mod body;
-mod clean;
 mod connections;
 mod demands;
 mod library;
@@ -54,6 +53,7 @@ use self::demands::Patterns;
 use self::library::{Index, Library, Spot};
 use self::notes::Notes;
 use self::schema::TooMuch;
+use super::clean;
 use super::{Description, Documents, ImportError, Location, Operation, Options, Step, Verdict};
 use crate::catalog::ToolsetKind;
 use crate::mapping::XmlTypes;

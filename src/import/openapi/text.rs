@@ -12,6 +12,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visit
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
+use crate::catalog::yaml_options;
 use crate::import::{ImportError, Location};
 
 /// How deep a document may nest; `serde_json` has the same bound.
@@ -20,10 +21,6 @@ pub(super) const DEPTH_MAX: usize = 127;
 const WEIGHT_MAX: usize = 16_000_000;
 /// A tree keeps room for several members in every object.
 const OBJECT_WEIGHT: usize = 8;
-/// Most values in one YAML document, counted after its aliases are unfolded.
-const YAML_NODES_MAX: usize = 4_000_000;
-/// Most values that aliases may unfold to.
-const YAML_ALIASED_NODES_MAX: usize = 200_000;
 
 /// What all documents of an import may weigh together.
 #[derive(Debug)]
@@ -73,21 +70,7 @@ fn json(location: &Location, text: &str, room: &mut Room) -> Result<Value, Impor
 }
 
 fn yaml(location: &Location, text: &str, room: &mut Room) -> Result<Value, ImportError> {
-    let options = serde_saphyr::options! {
-        // YAML 1.1 would read a plain `no` as false.
-        strict_booleans: true,
-        with_snippet: false,
-        budget: serde_saphyr::budget! {
-            max_nodes: YAML_NODES_MAX,
-            max_events: 2 * YAML_NODES_MAX,
-            max_depth: DEPTH_MAX,
-            max_documents: 1,
-            max_recorded_anchor_events: YAML_ALIASED_NODES_MAX,
-        },
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: YAML_ALIASED_NODES_MAX,
-        },
-    };
+    let options = yaml_options(DEPTH_MAX);
     let tree: Result<Unweighed, _> = serde_saphyr::from_str_with_options(text, options);
     let tree = tree.map(|tree| tree.0).map_err(|error| yaml_error(location, &error))?;
     room.0 = room.0.checked_sub(weight(&tree)).ok_or_else(|| {

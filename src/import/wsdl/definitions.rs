@@ -3,8 +3,8 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
+use super::super::clean;
 use super::names::{QName, WSDL, XSD};
-use super::notes::cut;
 use super::policy;
 use crate::xml::{Document, Element};
 
@@ -99,5 +99,5 @@ pub(super) fn documentation(element: Element<'_>) -> String {
     // Some services write it as schemas do.
     let own = own.or_else(|| element.child(XSD, "annotation"));
     let text = own.map(|own| own.text_within(DOCUMENTATION_CHARS_MAX * 8));
-    cut(&text.unwrap_or_default(), DOCUMENTATION_CHARS_MAX)
+    clean::line(&text.unwrap_or_default(), DOCUMENTATION_CHARS_MAX)
 }

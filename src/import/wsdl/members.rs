@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::super::clean;
 use super::model::{AttributeUse, ComplexType, ElementUse, Particle, SimpleType};
-use super::notes::cut;
 use crate::mapping::TEXT_MEMBER;
 
 /// A member of an object, and what it is on the wire.
@@ -177,7 +177,7 @@ fn alternatives(content: &[Particle], is_required: bool, repeats: bool) -> Strin
         (false, true) => "There is exactly one of",
         (false, false) => "There is at most one of",
     };
-    cut(&format!("{many}: {}", each.join("; ")), GROUP_CHARS_MAX)
+    clean::line(&format!("{many}: {}", each.join("; ")), GROUP_CHARS_MAX)
 }
 
 /// `Items at the same place belong together: a, b`.
@@ -189,5 +189,8 @@ fn together(content: &[Particle]) -> String {
     if each.len() < 2 {
         return String::new();
     }
-    cut(&format!("Items at the same place belong together: {}", each.join(", ")), GROUP_CHARS_MAX)
+    clean::line(
+        &format!("Items at the same place belong together: {}", each.join(", ")),
+        GROUP_CHARS_MAX,
+    )
 }

@@ -8,7 +8,7 @@
 //! operations   what each operation sends and gets        -> asks for types
 //! types        complex types with what they inherit      -> model
 //! members      what an object of a type has
-//! told         the model as field rules and JSON Schema
+//! rules        the model as field rules and JSON Schema
 //! ```
 //!
 //! What is taken is described where it is read. In short:
@@ -39,12 +39,12 @@ mod particles;
 mod pattern;
 mod policy;
 mod ports;
+mod rules;
 mod schemas;
 mod simple;
 mod sources;
 #[cfg(test)]
 mod tests;
-mod told;
 mod types;
 mod words;
 

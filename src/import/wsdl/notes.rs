@@ -1,4 +1,6 @@
-//! What an operator is told, and texts cut to a length.
+//! What an operator is told.
+
+use super::super::clean;
 
 /// Most notes that one thing may have.
 const NOTES_MAX: usize = 30;
@@ -14,7 +16,7 @@ pub(super) struct Notes {
 
 impl Notes {
     pub(super) fn add(&mut self, note: impl Into<String>) {
-        let note = cut(&note.into(), NOTE_CHARS_MAX);
+        let note = clean::line(&note.into(), NOTE_CHARS_MAX);
         if self.notes.contains(&note) {
             return;
         }
@@ -36,24 +38,6 @@ impl Notes {
             notes.push(format!("and {} more", self.more));
         }
         notes
-    }
-}
-
-/// A text for people: white space as single blanks, at most `chars_max` characters.
-pub(super) fn cut(text: &str, chars_max: usize) -> String {
-    let mut out = String::new();
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(word);
-        if out.len() / 4 > chars_max {
-            break;
-        }
-    }
-    match out.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}…", out.get(..end).unwrap_or_default().trim_end()),
-        None => out,
     }
 }
 
@@ -83,10 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_between_characters() {
-        assert_eq!(cut(" a\n\tb  c ", 10), "a b c");
-        assert_eq!(cut("ääää", 2), "ää…");
-        assert!(cut(&"x".repeat(100_000), 10).chars().count() == 11);
+    fn sentences_end_with_a_full_stop() {
         assert_eq!(sentences(["A", "", "B.", "C"]), "A. B. C");
     }
 }

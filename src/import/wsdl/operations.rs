@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::super::clean;
 use super::super::{
     Description, ImportError, Location, Operation, OperationTool, Options, Verdict,
 };
@@ -13,10 +14,10 @@ use super::definitions::{Definitions, documentation, parts};
 use super::messages::{Direction, Draft};
 use super::model::{ElementUse, Model};
 use super::names::WSDL;
-use super::notes::{Notes, cut, sentences};
+use super::notes::{Notes, sentences};
 use super::policy::{self, Asked};
 use super::ports::{self, Binding, Port};
-use super::told::{Purpose, Teller};
+use super::rules::{Purpose, RuleBuilder};
 use super::types::Builder;
 use crate::catalog::{ToolMethod, ToolsetKind};
 use crate::mapping::{
@@ -377,9 +378,9 @@ fn told(
     if members.len() > RULES_MAX {
         return Err(format!("its message has more than {RULES_MAX} members"));
     }
-    let mut teller = Teller::new(model, purpose);
-    let mut rules = teller.rules(&members);
-    notes.extend(&teller.notes);
+    let mut builder = RuleBuilder::new(model, purpose);
+    let mut rules = builder.rules(&members);
+    notes.extend(&builder.notes);
     for rule in &mut rules {
         if is_sound(rule, purpose) {
             continue;
@@ -398,7 +399,7 @@ fn told(
         }
         notes.add(format!(
             "what {} may hold cannot be told in full",
-            cut(&sentences([rule.source_field_name.as_str()]), 80)
+            clean::line(&sentences([rule.source_field_name.as_str()]), 80)
         ));
     }
     Ok(rules)

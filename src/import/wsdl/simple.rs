@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
+use super::super::clean;
 use super::model::SimpleType;
 use super::names::{QName, SERIALIZATION, SOAP_ENCODING, SOAP_ENCODING_1_2, XSD};
-use super::notes::{cut, sentences};
+use super::notes::sentences;
 use super::pattern;
 use super::schemas::{Kind, Place};
 use super::types::{Builder, DOCUMENTATION_CHARS_MAX, documentation};
@@ -323,9 +324,9 @@ pub(super) fn restricted(base: &SimpleType, restriction: Place<'_>) -> SimpleTyp
     }
     set_values(&mut simple, &values, &mut hints);
     set_patterns(&mut simple, &patterns, &mut hints);
-    let hints: Vec<String> = hints.iter().map(|hint| cut(hint, 200)).collect();
+    let hints: Vec<String> = hints.iter().map(|hint| clean::line(hint, 200)).collect();
     let told = std::iter::once(base.hint.as_str()).chain(hints.iter().map(String::as_str));
-    simple.hint = cut(&sentences(told), DOCUMENTATION_CHARS_MAX);
+    simple.hint = clean::line(&sentences(told), DOCUMENTATION_CHARS_MAX);
     simple.sized()
 }
 

@@ -8,9 +8,10 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use super::super::clean;
 use super::model::{AttributeUse, ComplexType, Holds, Model, Particle, SimpleType};
 use super::names::{Members, QName, SOAP_ENCODING, SOAP_ENCODING_1_2, WSDL, XSD};
-use super::notes::{Notes, cut};
+use super::notes::Notes;
 use super::schemas::{Kind, Place, Schemas};
 use super::{particles, simple};
 use crate::mapping::XmlName;
@@ -233,13 +234,20 @@ impl<'s, 't> Builder<'s, 't> {
         self.model.types.get(&key).ok_or_else(|| "its base cannot be read".to_owned())
     }
 
-    fn complex(&mut self, name: &XmlName, content: Place<'t>) -> Result<ComplexType, String> {
-        let extension = content.child("extension");
-        let derivation = extension
+    /// The extension or restriction that a content is, and what of.
+    fn derivation(&self, content: Place<'t>) -> Result<(Place<'t>, QName<'t>), String> {
+        let derivation = content
+            .child("extension")
             .or_else(|| content.child("restriction"))
             .ok_or("its content is neither an extension nor a restriction")?;
         let base = derivation.element.attribute("base").unwrap_or_default();
         let base = self.schemas.resolve(derivation, base).ok_or("its base has no namespace")?;
+        Ok((derivation, base))
+    }
+
+    fn complex(&mut self, name: &XmlName, content: Place<'t>) -> Result<ComplexType, String> {
+        let (derivation, base) = self.derivation(content)?;
+        let is_extension = derivation.element.local() == "extension";
         if [SOAP_ENCODING, SOAP_ENCODING_1_2].contains(&base.namespace) && base.local == "Array" {
             return self.soap_array(name, derivation);
         }
@@ -259,11 +267,11 @@ impl<'s, 't> Builder<'s, 't> {
                 self.step()?;
             }
             // A restriction may leave out mixed content, an extension keeps it.
-            held.is_any = is_mixed && extension.is_some();
+            held.is_any = is_mixed && is_extension;
             held.base = Some(base.owned()).filter(|base| base != name);
         }
         let mut members = members_of(&held);
-        if extension.is_none() {
+        if !is_extension {
             let mut elements = Vec::new();
             for part in &held.content {
                 part.elements(&mut elements);
@@ -273,7 +281,7 @@ impl<'s, 't> Builder<'s, 't> {
             }
         }
         let own = self.content(name, derivation, &mut members)?;
-        if extension.is_some() {
+        if is_extension {
             held.content.extend(own);
         } else {
             held.content = own;
@@ -301,12 +309,8 @@ impl<'s, 't> Builder<'s, 't> {
     }
 
     fn with_text(&mut self, content: Place<'t>) -> Result<ComplexType, String> {
-        let extension = content.child("extension");
-        let derivation = extension
-            .or_else(|| content.child("restriction"))
-            .ok_or("its content is neither an extension nor a restriction")?;
-        let base = derivation.element.attribute("base").unwrap_or_default();
-        let base = self.schemas.resolve(derivation, base).ok_or("its base has no namespace")?;
+        let (derivation, base) = self.derivation(content)?;
+        let is_extension = derivation.element.local() == "extension";
         let found = self.schemas.find_from(Kind::Type, base, derivation);
         let mut held = ComplexType::default();
         match found.filter(|place| place.element.local() == "complexType") {
@@ -318,7 +322,7 @@ impl<'s, 't> Builder<'s, 't> {
             }
             None => held.text = Some(self.simple_named(base, derivation)),
         }
-        if extension.is_none() {
+        if !is_extension {
             let inside = derivation.child("simpleType").map(|place| self.simple_inline(place));
             let from = inside.or(held.text.take());
             held.text = from.map(|from| Rc::new(simple::restricted(&from, derivation)));
@@ -456,5 +460,5 @@ pub(super) fn documentation(element: Element<'_>, chars_max: usize) -> String {
     let Some(annotation) = element.child(XSD, "annotation") else { return String::new() };
     let texts = annotation.children().filter(|child| child.is(XSD, "documentation"));
     let texts: Vec<String> = texts.take(4).map(|text| text.text_within(chars_max * 8)).collect();
-    cut(&texts.join(" "), chars_max)
+    clean::line(&texts.join(" "), chars_max)
 }

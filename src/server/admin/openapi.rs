@@ -443,7 +443,7 @@ fn change() -> Value {
 fn result() -> Value {
     json!({
         "type": "object",
-        "required": ["version", "dry_run", "changes", "remarks"],
+        "required": ["version", "dry_run", "changes", "remarks", "warnings"],
         "properties": {
             "version": { "type": "integer", "description": "Of the catalog, now" },
             "dry_run": { "type": "boolean" },
@@ -453,6 +453,12 @@ fn result() -> Value {
                 "items": { "type": "string" },
                 "description": "What of the whole catalog has no effect: patterns that no tool \
                                 fits, paths that no field is at",
+            },
+            "warnings": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "What will make calls fail: secrets that are missing, addresses that \
+                                the egress policy refuses",
             },
             "entity": { "description": "As it is now, where one was changed" },
             "etag": { "type": "string" },

@@ -30,7 +30,7 @@ const SYSTEMD_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 
 /// The secrets that were read. Shared by all cores.
 #[derive(Clone, Default)]
-pub(crate) struct Places {
+pub(crate) struct SecretPlaces {
     known: Arc<Mutex<HashMap<SecretReference, Known>>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Stamp {
     changed: (i64, i64),
 }
 
-impl Places {
+impl SecretPlaces {
     /// The secret at a place, or why there is none.
     ///
     /// # Cancel safety
@@ -107,10 +107,10 @@ impl Places {
     }
 }
 
-impl fmt::Debug for Places {
+impl fmt::Debug for SecretPlaces {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.known.lock().len();
-        formatter.debug_struct("Places").field("known", &count).finish_non_exhaustive()
+        formatter.debug_struct("SecretPlaces").field("known", &count).finish_non_exhaustive()
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
         let path = directory.path().join("secret");
         fs::write(&path, "one").unwrap();
         let workers = WorkerPool::start(1, 8).unwrap();
-        let places = Places::default();
+        let places = SecretPlaces::default();
         rt::run_once(CoreOptions::default(), async {
             let read = async || places.find(&workers, &file(&path)).await;
             assert_eq!(read().await.unwrap().expose(), "one");

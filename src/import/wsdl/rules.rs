@@ -8,9 +8,10 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::super::clean;
 use super::members::{Member, MemberKind, MemberList, members};
 use super::model::{ComplexType, ElementUse, Held, Holds, Model, SimpleType};
-use super::notes::{Notes, cut, sentences};
+use super::notes::{Notes, sentences};
 use super::words::{array_of, first, fix, insert_default, is_plain, or_null, xml_text};
 use crate::mapping::{FieldRule, Location, TYPE_MEMBER, XmlName};
 
@@ -40,7 +41,7 @@ pub(super) enum Purpose {
 
 /// Writes the rules of one message.
 #[derive(Debug)]
-pub(super) struct Teller<'m> {
+pub(super) struct RuleBuilder<'m> {
     model: &'m Model,
     purpose: Purpose,
     values_left: usize,
@@ -50,7 +51,7 @@ pub(super) struct Teller<'m> {
     pub(super) notes: Notes,
 }
 
-impl<'m> Teller<'m> {
+impl<'m> RuleBuilder<'m> {
     pub(super) fn new(model: &'m Model, purpose: Purpose) -> Self {
         let (open, notes) = (Vec::new(), Notes::default());
         Self { model, purpose, values_left: 0, text_left: 0, open, notes }
@@ -135,7 +136,7 @@ impl<'m> Teller<'m> {
             }
         };
         let chars = if level == 0 { usize::MAX } else { INNER_CHARS_MAX };
-        let told = cut(&sentences([told.as_str(), &member.group]), chars.min(2_000));
+        let told = clean::line(&sentences([told.as_str(), &member.group]), chars.min(2_000));
         (schema, told)
     }
 
@@ -312,7 +313,7 @@ impl<'m> Teller<'m> {
         } else if !names.is_empty() {
             required.push(TYPE_MEMBER.to_owned());
         }
-        let description = cut(
+        let description = clean::line(
             &sentences(
                 std::iter::once("The type, where it is another than declared")
                     .chain(told.iter().map(String::as_str)),

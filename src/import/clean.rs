@@ -66,7 +66,9 @@ mod tests {
     #[test]
     fn what_nobody_sees_is_gone() {
         assert_eq!(lines(" a\r\nb\tc\u{0}\u{200b}\u{202e}d\u{e0041} ", 100), "a\nb cd");
-        assert_eq!(line("a\n  b\u{7f}", 100), "a b");
+        assert_eq!(line(" a\n\tb  c\u{7f} ", 100), "a b c");
+        assert_eq!(line("ääää", 2), "ää…");
+        assert_eq!(line(&"x".repeat(100_000), 10).chars().count(), 11);
         assert_eq!(lines("Größe 日本", 7), "Größe 日…");
         assert_eq!(quoted(&"x".repeat(100)).chars().count(), QUOTED_MAX + 3);
     }
