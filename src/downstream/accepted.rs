@@ -10,7 +10,6 @@ use crate::catalog::CompiledPolling;
 use crate::http::{Known, Method};
 use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
-use crate::rt;
 
 use super::answer::Head;
 use super::call::{Call, same_origin};
@@ -20,6 +19,7 @@ use super::exchange::Broken;
 use super::failure::{EXCERPT_BYTES_MAX, cut};
 use super::polling::{self, Look, Next};
 use super::pool::Line;
+use super::resilience::pause;
 use super::rest::{INLINE_BYTES_MAX, RestCaller, Told};
 
 /// How much of a look's answer is read for its state, where it has to be decoded.
@@ -81,7 +81,7 @@ impl RestCaller {
             if wait >= call.budget.left(Instant::now()) {
                 return Err(out_of_time());
             }
-            rt::sleep(wait).await;
+            pause(wait).await;
             seen = match self.answered(&look, &at).await {
                 Ok((line, is_reusable)) if is_result => Seen::Done(line, is_reusable),
                 Ok((line, is_reusable)) => self.seen(&look, rule, line, is_reusable).await?,

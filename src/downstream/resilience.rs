@@ -1,6 +1,6 @@
 //! Trying again, and giving a connection a rest.
 //!
-//! Pure: time comes in as an argument, what to do comes out. What is known of a connection is known
+//! Time comes in as an argument, what to do comes out. What is known of a connection is known
 //! to all cores, under a lock that is held for a few additions.
 //!
 //! A call is tried again only where that does no harm: its method may be repeated (RFC 9110 section
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::catalog::{CircuitBreaker, CompiledConnection, Retries};
+use crate::rt::Deadline;
 
 /// Second attempts that a connection may have before calls have earned any.
 const ATTEMPTS_SAVED_MAX: f64 = 10.0;
@@ -24,6 +25,13 @@ const ATTEMPTS_EARNED: f64 = 0.1;
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(10);
 /// How many connections are remembered.
 const CONNECTIONS_MAX: usize = 100_000;
+
+/// Waits between two requests of a call, with a deadline as every wait of a call.
+pub(crate) async fn pause(wait: Duration) {
+    let deadline = Deadline::new();
+    deadline.set(wait);
+    deadline.expired().await;
+}
 
 /// What is known of connections that are tried again or given a rest, over all cores.
 #[derive(Debug, Clone, Default)]

@@ -35,7 +35,7 @@ use super::exchange::{Broken, Budget, exchange};
 use super::keyring::{Keyring, Proven, Proving};
 use super::pool::{Line, Pool};
 use super::request::join;
-use super::resilience::{Attempts, Conditions, Ended};
+use super::resilience::{Attempts, Conditions, Ended, pause};
 use super::soap::{self, AnswerPlan, Shaped};
 
 /// A body up to this size is decoded, checked and translated on the core.
@@ -207,7 +207,7 @@ impl RestCaller {
             match attempts.next(chance, told.retry_after) {
                 Some(wait) if wait < budget.left(now) => {
                     *told = Told::default();
-                    rt::sleep(wait).await;
+                    pause(wait).await;
                 }
                 _ => return result,
             }
