@@ -81,6 +81,7 @@ impl Encoding {
 
 /// How the values of one field are written.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
 pub(super) struct Style {
     kind: ParameterStyle,
     explode: bool,
