@@ -13,6 +13,7 @@ use serde_json::Value;
 use ringway::import::{
     Description, Documents, Location, OperationTool, Options, Step, Verdict, openapi,
 };
+use ringway::json::guard;
 use ringway::mapping::{
     BodyFormat, RequestBody, RequestPlan, ResponsePlan, Unmapped, output_schema,
 };
@@ -123,6 +124,9 @@ fn shown_tool(out: &mut String, tool: &OperationTool, notes: &[String]) {
     if let Some(header) = &tool.idempotency_key_header {
         let _ = writeln!(out, "  key in {header}");
     }
+    for requirement in &tool.requires {
+        let _ = writeln!(out, "  of {}", serde_json::to_string(requirement).unwrap());
+    }
     for rule in &tool.fields {
         let _ = writeln!(out, "  in {}", serde_json::to_string(rule).unwrap());
     }
@@ -213,6 +217,7 @@ fn every_tool_compiles() {
             let body = RequestBody {
                 format: tool.body_format,
                 content_type: tool.body_content_type.as_deref(),
+                requires: &tool.requires,
             };
             RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields, body).unwrap();
             let unmapped = if tool.pass_unmapped { Unmapped::Keep } else { Unmapped::Drop };
@@ -224,6 +229,29 @@ fn every_tool_compiles() {
         }
     }
     assert!(tools > 100, "{tools}");
+}
+
+/// The root that clients see is a plain object; the rule is kept all the same.
+#[test]
+fn a_union_at_the_root_of_a_body_is_checked() {
+    let case = Path::new(CORPUS).join("unions.yaml");
+    let description = read_case(&case, &Options::default()).unwrap();
+    let mut operations = description.operations.iter();
+    let found = operations.find(|one| one.wished_name == "eitherRequired").unwrap();
+    let tool = found.verdict.tool().unwrap();
+    let body = RequestBody { requires: &tool.requires, ..RequestBody::default() };
+    let plan = RequestPlan::compile("POST", &tool.path, &tool.fields, body).unwrap();
+    let root = plan.input_schema();
+    assert!(["oneOf", "anyOf", "allOf"].iter().all(|word| root.get(*word).is_none()), "{root}");
+    let outcome = |text: &str| {
+        let arguments = guard(text.as_bytes()).unwrap();
+        plan.validate(Some(arguments.root())).map(drop).map_err(|error| error.to_string())
+    };
+    let neither = outcome(r#"{"c":"x"}"#).unwrap_err();
+    assert!(neither.contains("\"a\"") && neither.contains("\"b\""), "{neither}");
+    assert_eq!(outcome(r#"{"c":"x","a":"y"}"#), Ok(()));
+    assert_eq!(outcome(r#"{"c":"x","b":"y"}"#), Ok(()));
+    assert!(outcome(r#"{"c":"x","a":"y","b":"z"}"#).is_err());
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! The ceiling: the least a server on `ringway::rt` can do for each kind of request, on one core.
 //!
 //! `POST /mcp` parses the JSON-RPC envelope and answers at once; `POST /hop` forwards a call's
-//! arguments to one HTTP upstream and wraps what it says as a tool's result; `GET` opens an event
-//! stream; `POST /notify` sends one message to all streams. No sessions, keys, limits, deadlines
+//! arguments to one HTTP upstream and wraps what it says as a tool's result; `POST /soap` does the same
+//! with an envelope around them; `GET` opens an event stream; `POST /notify` sends one message to all streams. No sessions, keys, limits, deadlines
 //! or checks: what Ringway does beyond this is what its ratio shows.
 //!
 //! Started by the load tool: `bare LISTEN UPSTREAM LIST_FILE`.
 
 use ringway::rt::{self, BoundListener, Connection, CoreOptions, Deadline, ListenAddress};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::cell::RefCell;
 use std::io;
@@ -124,9 +124,13 @@ async fn answer_all(connection: Connection, shared: &Rc<Shared>) -> io::Result<(
             respond(&mut answer, &[]);
         } else {
             let forwarding = inbox.bytes.starts_with(b"POST /hop");
+            let enveloping = inbox.bytes.starts_with(b"POST /soap");
             match envelope(&inbox.bytes[head..head + body]) {
                 Some(call) if forwarding && call.method == "tools/call" => {
                     answer = hop(answer, &call, &mut upstream, shared).await?;
+                }
+                Some(call) if enveloping && call.method == "tools/call" => {
+                    answer = soap_hop(answer, &call, &mut upstream, shared).await?;
                 }
                 call => reply(&mut answer, call.as_ref(), shared),
             }
@@ -146,26 +150,94 @@ async fn hop(
     upstream: &mut Option<(Connection, Inbox)>,
     shared: &Shared,
 ) -> io::Result<Vec<u8>> {
+    post(&mut answer, "/echo", "application/json", call.arguments().as_bytes());
+    let (mut answer, inbox, head, body) = exchange(answer, upstream, shared).await?;
+    tool_result(&mut answer, call.id.get(), &inbox.bytes[head..head + body]);
+    inbox.consume(head + body);
+    Ok(answer)
+}
+
+fn post(out: &mut Vec<u8>, path: &str, content_type: &str, body: &[u8]) {
+    let first = ["POST ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: ", content_type];
+    out.extend_from_slice(first.concat().as_bytes());
+    out.extend_from_slice(b"\r\nContent-Length: ");
+    out.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
+    out.extend_from_slice(b"\r\n\r\n");
+    out.extend_from_slice(body);
+}
+
+/// Sends a request to the upstream; gives the emptied buffer, and where the answer is.
+async fn exchange<'u>(
+    request: Vec<u8>,
+    upstream: &'u mut Option<(Connection, Inbox)>,
+    shared: &Shared,
+) -> io::Result<(Vec<u8>, &'u mut Inbox, usize, usize)> {
     let (connection, inbox) = match upstream {
         Some(open) => open,
         none => none.insert((connect(shared).await?, Inbox::new())),
     };
-    let arguments = call.arguments().as_bytes();
-    answer.extend_from_slice(
-        b"POST /echo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
-        Content-Length: ",
-    );
-    answer.extend_from_slice(itoa::Buffer::new().format(arguments.len()).as_bytes());
-    answer.extend_from_slice(b"\r\n\r\n");
-    answer.extend_from_slice(arguments);
-    let (sent, mut answer) = connection.writer.write_all(answer, &inbox.deadline, WITHIN).await;
+    let (sent, mut buffer) = connection.writer.write_all(request, &inbox.deadline, WITHIN).await;
     sent?;
-    answer.clear();
+    buffer.clear();
     let found = inbox.message(&mut connection.reader, response_lengths).await?;
     let Some((head, body)) = found else { return Err(io::ErrorKind::UnexpectedEof.into()) };
-    tool_result(&mut answer, call.id.get(), &inbox.bytes[head..head + body]);
+    Ok((buffer, inbox, head, body))
+}
+
+/// The message of the SOAP case.
+#[derive(Default, Deserialize, Serialize)]
+struct Said {
+    message: String,
+    count: Option<u64>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+/// As `hop`, with an envelope written and one read: by one who knows the one message there is.
+async fn soap_hop(
+    mut answer: Vec<u8>,
+    call: &Call<'_>,
+    upstream: &mut Option<(Connection, Inbox)>,
+    shared: &Shared,
+) -> io::Result<Vec<u8>> {
+    let said: Said = serde_json::from_str(call.arguments()).map_err(io::Error::other)?;
+    let mut envelope = String::with_capacity(512);
+    envelope.push_str(ENVELOPE_BEGIN);
+    element(&mut envelope, "message", &said.message);
+    if let Some(count) = said.count {
+        element(&mut envelope, "count", itoa::Buffer::new().format(count));
+    }
+    said.tags.iter().for_each(|tag| element(&mut envelope, "tags", tag));
+    envelope.push_str(ENVELOPE_END);
+    post(&mut answer, "/", "text/xml; charset=utf-8", envelope.as_bytes());
+    let (mut answer, inbox, head, body) = exchange(answer, upstream, shared).await?;
+    let text = std::str::from_utf8(&inbox.bytes[head..head + body]).map_err(io::Error::other)?;
+    let mut said = Said::default();
+    let mut rest = text.strip_prefix(ENVELOPE_BEGIN).unwrap_or_default();
+    while let Some((name, behind)) = rest.strip_prefix("<s:").and_then(|r| r.split_once('>')) {
+        let Some((held, behind)) = behind.split_once("</s:") else { break };
+        let held = held.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        match name {
+            "message" => said.message = held,
+            "count" => said.count = held.parse().ok(),
+            _ => said.tags.push(held),
+        }
+        rest = behind.split_once('>').map_or("", |(_, behind)| behind);
+    }
+    let said = serde_json::to_vec(&said).map_err(io::Error::other)?;
+    tool_result(&mut answer, call.id.get(), &said);
     inbox.consume(head + body);
     Ok(answer)
+}
+
+const ENVELOPE_BEGIN: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
+    <e:Envelope xmlns:e=\"http://schemas.xmlsoap.org/soap/envelope/\" xmlns:s=\"urn:say\">\
+    <e:Body><s:say>";
+const ENVELOPE_END: &str = "</s:say></e:Body></e:Envelope>";
+
+fn element(out: &mut String, name: &str, text: &str) {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    out.push_str(&["<s:", name, ">", &text, "</s:", name, ">"].concat());
 }
 
 async fn connect(shared: &Shared) -> io::Result<Connection> {

@@ -8,9 +8,12 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 const REQUEST_BYTES_MAX: usize = 64 << 10;
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
+const JSON_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
+const XML_HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/xml; charset=utf-8\r\nContent-Length: ";
 
-/// Answers every request with the request's own body, or with `{}` where it has none.
+/// Answers every request with the request's own body, or with `{}` where it has none. An envelope
+/// comes back as the answer of a SOAP service whose messages are alike.
 pub(crate) struct Api {
     listener: TcpListener,
     connections: HashMap<usize, Vec<u8>>,
@@ -55,7 +58,8 @@ impl Api {
         if let Some((head, length)) = whole_request(pending) {
             let body: &[u8] = if length == 0 { b"{}" } else { &pending[head..head + length] };
             self.answer.clear();
-            self.answer.extend_from_slice(HEAD);
+            let reply = if body.starts_with(b"<") { XML_HEAD } else { JSON_HEAD };
+            self.answer.extend_from_slice(reply);
             self.answer.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
             self.answer.extend_from_slice(b"\r\n\r\n");
             self.answer.extend_from_slice(body);

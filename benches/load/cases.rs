@@ -47,6 +47,8 @@ enum Shape {
     /// One downstream request; the client takes an event stream and nothing else. The bare server
     /// answers JSON all the same: what framing costs counts against Ringway.
     HopAsStream,
+    /// One downstream request to a SOAP service.
+    SoapHop,
     /// Opens a session.
     Open,
 }
@@ -57,6 +59,7 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "tools_call_builtin", body: status, shape: Shape::Answer },
     Case { name: "tools_call_rest_json", body: echo, shape: Shape::Hop },
     Case { name: "tools_call_rest_sse", body: echo, shape: Shape::HopAsStream },
+    Case { name: "tools_call_soap", body: soap, shape: Shape::SoapHop },
     Case { name: "initialize", body: initialize, shape: Shape::Open },
 ];
 /// A list of as many tools as one application may see; compared with the bare server sending the
@@ -76,6 +79,11 @@ fn status() -> String {
 
 fn echo() -> String {
     rpc("tools/call", r#"{"name":"echo","arguments":{"message":"hello from the load tool"}}"#)
+}
+
+fn soap() -> String {
+    let arguments = r#"{"message":"hello from the load tool","count":3,"tags":["a","b & c"]}"#;
+    rpc("tools/call", &format!(r#"{{"name":"say","arguments":{arguments}}}"#))
 }
 
 /// Rounds of Ringway and the bare server in turn, so that a slow minute meets both.
@@ -106,8 +114,11 @@ pub(crate) fn requests(
     };
     let target = if case.shape == Shape::List { &ringway.lists } else { &ringway.calls };
     let event_stream = case.shape == Shape::HopAsStream;
-    let bare_target =
-        if event_stream || case.shape == Shape::Hop { &bare.hops } else { &bare.answers };
+    let bare_target = match case.shape {
+        Shape::Hop | Shape::HopAsStream => &bare.hops,
+        Shape::SoapHop => &bare.soap_hops,
+        Shape::Answer | Shape::List | Shape::Open => &bare.answers,
+    };
     let sessions = options.sessions && case.shape != Shape::Open;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds {

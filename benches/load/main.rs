@@ -17,6 +17,7 @@ mod response;
 mod ring;
 mod setup;
 mod streams;
+mod translation;
 
 use api::Api;
 use cases::{CASES, FANOUT, GOVERNANCE, IDLE, LIST_5000, Options};
@@ -25,6 +26,11 @@ use setup::{Governance, Offer, Setup};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// The allocator of the `ringway` binary, for what is measured in process.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// One line a case: Ringway under load, compared with a bare server on the same runtime.
 #[derive(Parser)]
@@ -78,6 +84,7 @@ fn main() -> ExitCode {
         .iter()
         .map(|case| case.name)
         .chain([LIST_5000.name, GOVERNANCE, IDLE, FANOUT, catalog::COMPILE, catalog::CHANGE])
+        .chain([translation::TRANSLATE, translation::IMPORT])
         .collect();
     if let Some(unknown) = arguments.cases.iter().find(|name| !known.contains(&name.as_str())) {
         eprintln!("there is no case `{unknown}`; there are: {}", known.join(" "));
@@ -143,6 +150,14 @@ fn run(
         for name in [catalog::COMPILE, catalog::CHANGE].into_iter().filter(|name| wanted(name)) {
             report(name, catalog::measure(name, options.rounds));
         }
+    }
+    if wanted(translation::TRANSLATE) {
+        println!("{}", translation::TRANSLATE_HEADER);
+        report(translation::TRANSLATE, translation::translate(options));
+    }
+    if wanted(translation::IMPORT) {
+        println!("{}", translation::IMPORT_HEADER);
+        report(translation::IMPORT, translation::import(options.rounds));
     }
     if wanted(IDLE) {
         println!("{}", cases::IDLE_HEADER);

@@ -65,6 +65,7 @@ pub(crate) struct Bare {
     pub(crate) server: Server,
     pub(crate) answers: Target,
     pub(crate) hops: Target,
+    pub(crate) soap_hops: Target,
     notify: Target,
 }
 
@@ -136,6 +137,7 @@ impl Setup {
             server,
             answers: target("/mcp")?,
             hops: target("/hop")?,
+            soap_hops: target("/soap")?,
             notify: target("/notify")?,
         })
     }
@@ -261,19 +263,22 @@ base_url = "http://{api}"
     if is_governed {
         text = text.replacen("id =", &format!("limits = {limits}\nid ="), 1);
     }
-    for (client, toolsets) in [(CALLS, &["echo", "appliance"][..]), (LISTS, &["listed"][..])] {
+    for (client, toolsets) in
+        [(CALLS, &["echo", "appliance", "service"][..]), (LISTS, &["listed"][..])]
+    {
         text += &format!("\n[[client_application]]\ntenant = \"{TENANT}\"\nid = \"{client}\"\n");
         if is_governed {
             text += &format!("limits = {limits}\ncaller_limits = {limits}\n{CLIENT_POLICY}");
         }
         for toolset in toolsets {
-            let kind = if *toolset == "appliance" {
-                "kind = \"builtin\""
-            } else {
-                "kind = \"rest\"\nconnection = \"api\""
+            let kind = match *toolset {
+                "appliance" => "kind = \"builtin\"",
+                "service" => "kind = \"soap\"\nconnection = \"api\"",
+                _ => "kind = \"rest\"\nconnection = \"api\"",
             };
+            let types = if *toolset == "service" { SOAP_TYPES } else { "" };
             text += &format!(
-                "\n[[toolset]]\ntenant = \"{TENANT}\"\nid = \"{toolset}\"\n{kind}\n\
+                "\n[[toolset]]\ntenant = \"{TENANT}\"\nid = \"{toolset}\"\n{kind}\n{types}\
                 \n[[assignment]]\ntenant = \"{TENANT}\"\nclient_application = \"{client}\"\n\
                 toolset = \"{toolset}\"\nenabled = true\n"
             );
@@ -286,6 +291,9 @@ base_url = "http://{api}"
     if is_governed {
         text += &format!("limit = {LIMIT}\n");
     }
+    let say = tool("service", "say", "Sends a message to the service and returns what it says.");
+    text += &say.replace("path = \"/echo\"", "path = \"/\"");
+    text += SOAP_MESSAGES;
     for number in 0..offer.listed {
         let about = format!("Tool number {number}: looks something up and returns it.");
         text += &tool("listed", &format!("tool_{number:02}"), &about);
@@ -307,6 +315,30 @@ policy = { rules = [
 "#;
 const ASSIGNMENT_POLICY: &str = r#"
 policy = { rules = [{ effect = "deny", tools = ["nothing/*"] }, { effect = "allow" }] }
+"#;
+
+/// What follows the toolset of the SOAP service: its types.
+const SOAP_TYPES: &str = r#"
+[toolset.xml_types."{urn:say}Say"]
+content = [
+    { element = { name = "{urn:say}message", member = "message", holds = { value = "string" }, required = true } },
+    { element = { name = "{urn:say}count", member = "count", holds = { value = "integer" } } },
+    { element = { name = "{urn:say}tags", member = "tags", holds = { value = "string" }, repeats = true } },
+]
+"#;
+/// What follows its tool: messages that are alike, so that an API which echoes is such a service.
+const SOAP_MESSAGES: &str = r#"
+[tool.soap]
+version = "1.1"
+action = "urn:say"
+[tool.soap.input.body.wrapped]
+name = "{urn:say}say"
+member = "say"
+holds = { type = "{urn:say}Say" }
+[tool.soap.output.body.wrapped]
+name = "{urn:say}say"
+member = "say"
+holds = { type = "{urn:say}Say" }
 "#;
 
 /// One tool of a toolset as a catalog file has it.

@@ -14,7 +14,9 @@ use super::{
     CircuitBreaker, ClientApplicationId, ClientCertificate, ConnectionId, Credential, Limits,
     OperationName, Policy, Rate, Retries, SideEffect, TenantId, ToolPattern, ToolsetId,
 };
-use crate::mapping::{BodyFormat, Dialect, FieldRule, ResultBudget, SoapOperation, XmlTypes};
+use crate::mapping::{
+    BodyFormat, Dialect, FieldRule, Requirement, ResultBudget, SoapOperation, XmlTypes,
+};
 use crate::settings::Network;
 
 /// Somebody whose client applications, toolsets and sessions are apart from everybody else's.
@@ -316,6 +318,9 @@ pub struct Tool {
     /// The content type of the body; what `body_format` says where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_content_type: Option<String>,
+    /// What fields of the body have to keep to together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<Requirement>,
     /// The operation of a SOAP service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soap: Option<SoapOperation>,

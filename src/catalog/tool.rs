@@ -203,6 +203,7 @@ impl CompiledTool {
         let body = RequestBody {
             format: tool.body_format,
             content_type: tool.body_content_type.as_deref(),
+            requires: &tool.requires,
         };
         let request = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields, body);
         let request = request

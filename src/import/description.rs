@@ -4,7 +4,7 @@
 //! made into entities.
 
 use crate::catalog::{Annotations, Credential, SideEffect, ToolMethod, ToolsetKind};
-use crate::mapping::{BodyFormat, FieldRule, SoapOperation, SoapVersion, XmlTypes};
+use crate::mapping::{BodyFormat, FieldRule, Requirement, SoapOperation, SoapVersion, XmlTypes};
 
 use super::Location;
 
@@ -124,6 +124,8 @@ pub struct OperationTool {
     pub body_format: BodyFormat,
     /// The content type of the body; what `body_format` says where absent.
     pub body_content_type: Option<String>,
+    /// What fields of the body have to keep to together.
+    pub requires: Vec<Requirement>,
     /// The operation of a SOAP service.
     pub soap: Option<SoapOperation>,
     /// What arguments there are.
@@ -157,6 +159,7 @@ impl OperationTool {
             connection: 0,
             body_format: BodyFormat::default(),
             body_content_type: None,
+            requires: Vec::new(),
             soap: None,
             fields: Vec::new(),
             response_fields: Vec::new(),

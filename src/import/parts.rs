@@ -12,7 +12,7 @@ use super::names::hexadecimal;
 use crate::catalog::{Imported, Tool};
 
 /// What an import says of a tool, besides its rules. Whatever else a tool has is the operator's.
-const PLAIN: [&str; 13] = [
+const PLAIN: [&str; 14] = [
     "body_content_type",
     "body_format",
     "connection",
@@ -22,6 +22,7 @@ const PLAIN: [&str; 13] = [
     "method",
     "pass_unmapped",
     "path",
+    "requires",
     "side_effect",
     "soap",
     "title",

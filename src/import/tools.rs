@@ -43,6 +43,7 @@ pub(super) fn tool_of(
         connection,
         body_format: described.body_format,
         body_content_type: described.body_content_type.clone(),
+        requires: described.requires.clone(),
         soap: described.soap.clone(),
         polling: None,
         idempotency_key_header: described.idempotency_key_header.clone(),

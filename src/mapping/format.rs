@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Requirement;
+
 /// How a parameter that is an array or an object is written (OpenAPI 3.1, section 4.8.12.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,6 +33,8 @@ pub struct RequestBody<'a> {
     pub format: BodyFormat,
     /// What it is called; what the format says where absent.
     pub content_type: Option<&'a str>,
+    /// What its fields have to keep to together.
+    pub requires: &'a [Requirement],
 }
 
 /// How the body fields of a request are written.

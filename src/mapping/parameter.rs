@@ -41,6 +41,9 @@ impl Parameter {
             Location::Body => {}
         }
         let mut style = Style::compile(rule, &field.node)?;
+        if location == Location::Path && names.beside_dots.contains(&field.node.source) {
+            style.keep_edges();
+        }
         if style.gives_names(&field.node) {
             style.keep_from(&field.node.source, names.beside(field));
         }
@@ -94,17 +97,23 @@ fn fixed(rule: &FieldRule, style: &Style, value: &Value) -> Result<OwnedRaw, Map
     }
 }
 
-/// The names of a request that members of a value must not take.
+/// The names of a request that members of a value must not take, and those with dots beside them.
 pub(super) struct Names<'a> {
     fields: &'a [Field],
     /// Those of the query of the template.
     query: Vec<String>,
+    /// Placeholders with dots beside them.
+    beside_dots: Vec<Box<str>>,
 }
 
 impl<'a> Names<'a> {
     pub(super) fn of(fields: &'a [Field], path_template: &str) -> Self {
         let query = path_template.split_once('?').map_or("", |(_, query)| query);
-        Self { fields, query: query_pairs(query).map(|(name, _)| name.into_owned()).collect() }
+        Self {
+            fields,
+            query: query_pairs(query).map(|(name, _)| name.into_owned()).collect(),
+            beside_dots: placement::beside_dots(path_template),
+        }
     }
 
     /// Those beside a field.

@@ -1,8 +1,9 @@
 //! Values in path, query, headers and cookies: percent-encoding, and what may not stand there.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::{FieldRule, Location, MappingError};
 use crate::http::{is_framing, is_token_byte};
@@ -39,8 +40,22 @@ fn path_problem(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         return Some(EMPTY);
     }
-    let dots = text.split(['/', '\\']).any(|part| matches!(part, "." | ".."));
+    let dots = text.split(SLASHES).any(is_dots);
     dots.then_some("must not have '.' or '..' as a part of a path")
+}
+
+/// What servers take for the end of a segment, once they have decoded it.
+const SLASHES: [char; 2] = ['/', '\\'];
+
+fn is_dots(part: &str) -> bool {
+    matches!(part, "." | "..")
+}
+
+/// What keeps a text from a place in a path beside dots, besides what keeps it from any: with a
+/// slash at its edge it would leave the dots alone in their segment.
+pub(super) fn edge_problem(text: &str) -> Option<&'static str> {
+    let has_edge = text.starts_with(SLASHES) || text.ends_with(SLASHES);
+    has_edge.then_some("must not begin or end with a slash, because dots are beside it in the path")
 }
 
 /// RFC 9110 section 5.5: a field value with CR, LF or NUL is dangerous.
@@ -119,32 +134,43 @@ pub(super) fn parse_template(path: &str) -> Result<Vec<Piece>, MappingError> {
         pieces.push(Piece::Placeholder(name.into()));
         rest = after;
     }
-    let (plain, query) = path.split_once('?').unwrap_or((path, ""));
+    let query = path.split_once('?').map_or("", |(_, query)| query);
     if query.contains('{') {
         return refuse(
             "placeholders cannot stand in the query; use fields with location \"query\"",
         );
     }
-    let dotted = |segment: &str| {
-        let literal = without_placeholders(segment);
-        literal.len() < segment.len()
-            && !literal.is_empty()
-            && literal.bytes().all(|byte| byte == b'.')
-    };
-    if plain.split('/').any(dotted) {
-        return refuse(
-            "a segment is a placeholder with dots only around it; a value could make it '..'",
-        );
-    }
     Ok(pieces)
 }
 
-fn without_placeholders(segment: &str) -> String {
-    let mut literal = String::new();
-    for part in segment.split('{') {
-        literal.push_str(part.split_once('}').map_or(part, |(_, after)| after));
+/// The placeholders of a template beside which a part of a path is nothing but `.` or `..`:
+/// `{id}.{format}`.
+///
+/// Together with what is said of each value this keeps every dot segment out of a target. Cut at its
+/// slashes, a target has parts that are made of text of the template and of parts of values. One that
+/// is made of dots only has no part of a value in it that is not made of dots, and such a part is
+/// neither `.` nor `..` ([`path_problem`]): it is empty, or it makes the whole longer than two dots.
+/// So the dots are text of the template, and what stands on either side is the end of the segment or
+/// a value whose edge there is empty: a slash, since no value is empty. That is what
+/// [`edge_problem`] refuses.
+pub(super) fn beside_dots(path: &str) -> Vec<Box<str>> {
+    let pieces = parse_template(path).unwrap_or_default();
+    let mut names = Vec::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        let Piece::Placeholder(name) = piece else { continue };
+        let text_at = |at: Option<usize>| match at.and_then(|at| pieces.get(at)) {
+            Some(Piece::Text(text)) => percent_decode_str(text).decode_utf8_lossy(),
+            _ => Cow::Borrowed(""),
+        };
+        let (before, after) = (text_at(at.checked_sub(1)), text_at(Some(at + 1)));
+        let after = after.split('?').next().unwrap_or_default();
+        let before = before.rsplit(SLASHES).next().unwrap_or_default();
+        let after = after.split(SLASHES).next().unwrap_or_default();
+        if (is_dots(before) || is_dots(after)) && !names.contains(name) {
+            names.push(name.clone());
+        }
     }
-    literal
+    names
 }
 
 /// Characters beyond ASCII percent-encoded; what the operator encoded stays.
@@ -163,7 +189,6 @@ fn ascii(text: &str) -> Box<str> {
 
 #[cfg(test)]
 mod tests {
-    use percent_encoding::percent_decode_str;
     use proptest::prelude::*;
 
     use super::*;
@@ -201,11 +226,27 @@ mod tests {
         assert_eq!(shown("/"), ["/"]);
         assert_eq!(shown("/{a}/{b}/x/{a}"), ["/", "<a>", "/", "<b>", "/x/", "<a>"]);
         assert_eq!(shown("/größe/{a}.json?v=1"), ["/gr%C3%B6%C3%9Fe/", "<a>", ".json?v=1"]);
-        for path in [
-            "", "a", "/{", "/}", "/{}", "/a b", "/#", "/{a/b}", "/{{a}}", "/?x={a}", "/.{a}",
-            "/{a}..", "/\n",
-        ] {
+        for path in ["", "a", "/{", "/}", "/{}", "/a b", "/#", "/{a/b}", "/{{a}}", "/?x={a}", "/\n"]
+        {
             assert!(parse_template(path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn dots_beside_placeholders_are_found() {
+        for (path, expected) in [
+            ("/{a}.{b}", &["a", "b"][..]),
+            ("/{a}..{b}x", &["a", "b"]),
+            ("/{a}...{b}", &[]),
+            ("/.{a}/{b}..", &["a", "b"]),
+            ("/%2e{a}/x%2F.{b}", &["a", "b"]),
+            ("/{a}.?v=1", &["a"]),
+            ("/{a}{b}/{c}.json", &[]),
+            ("/v1.{a}/.well-known/{b}", &[]),
+            ("/{a}x.{b}/{a}.", &["a"]),
+        ] {
+            let found = beside_dots(path);
+            assert_eq!(found.iter().map(|name| &**name).collect::<Vec<_>>(), expected, "{path}");
         }
     }
 

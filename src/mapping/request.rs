@@ -13,6 +13,7 @@ use super::file::{ResourceUse, Resources};
 use super::parameter::{Names, Parameter};
 use super::placement::{self, Piece};
 use super::repair::{Expected, Repairs};
+use super::requirement::Demand;
 use super::shape;
 use super::style::Pairs;
 use super::translate::Tally;
@@ -42,6 +43,7 @@ pub struct RequestPlan {
     /// Values of some parameters have other names at the API.
     translates: bool,
     body: Body,
+    demands: Box<[Demand]>,
 }
 
 #[derive(Debug)]
@@ -112,6 +114,7 @@ impl RequestPlan {
         // The rest has to see every field.
         errors.check()?;
         let compiled = Body::compile(&fields, rules, body, &mut errors);
+        let demands = errors.note(Demand::all(body.requires, &fields, rules)).unwrap_or_default();
         if let Some((rule, _)) = &content_type {
             errors.note(check_content_type(rule, body));
         }
@@ -135,6 +138,7 @@ impl RequestPlan {
             parameters,
             by_name,
             body,
+            demands,
         })
     }
 
@@ -201,6 +205,9 @@ impl RequestPlan {
         if self.checks_values {
             self.check_values(object(&arguments))?;
         }
+        if !self.demands.is_empty() {
+            self.check_demands(object(&arguments))?;
+        }
         Ok(arguments)
     }
 
@@ -229,6 +236,13 @@ impl RequestPlan {
         if self.body.is_checked() {
             self.body.check(arguments, &mut problems);
         }
+        if problems.is_empty() { Ok(()) } else { Err(InvalidArguments::new(problems)) }
+    }
+
+    fn check_demands(&self, arguments: Raw<'_>) -> Result<(), InvalidArguments> {
+        let problems = self.demands.iter().filter_map(|demand| demand.problem(arguments));
+        let problems = problems.map(|problem| FieldProblem { field: String::new(), problem });
+        let problems: Vec<FieldProblem> = problems.collect();
         if problems.is_empty() { Ok(()) } else { Err(InvalidArguments::new(problems)) }
     }
 

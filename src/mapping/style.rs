@@ -81,6 +81,7 @@ impl Encoding {
 
 /// How the values of one field are written.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
 pub(super) struct Style {
     kind: ParameterStyle,
     explode: bool,
@@ -89,6 +90,8 @@ pub(super) struct Style {
     is_integer: bool,
     /// Nothing is said of objects in a form: they are JSON.
     objects_are_json: bool,
+    /// Dots stand beside the value in the path.
+    keeps_edges: bool,
     /// Of a field whose members become names: its own at the API, and those beside it that no member
     /// may have, in small letters and in order.
     own_name: Box<str>,
@@ -189,6 +192,7 @@ impl Style {
             },
             is_integer: holds_integers(node),
             objects_are_json: location == Location::Body && !is_said,
+            keeps_edges: kind == Label,
             own_name: Box::default(),
             taken: Box::default(),
         })
@@ -213,6 +217,7 @@ impl Style {
             encoding: Encoding::Form,
             is_integer: node.is_some_and(holds_integers),
             objects_are_json: true,
+            keeps_edges: false,
             own_name: Box::default(),
             taken: Box::default(),
         }

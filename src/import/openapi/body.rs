@@ -17,7 +17,7 @@ use super::rules::{self, WHOLE_BODY};
 use super::schema::{Allowance, Direction};
 use super::words;
 use super::{Reader, Version, members, texts};
-use crate::mapping::{BodyFormat, FieldRule, FieldType, Location, ParameterStyle};
+use crate::mapping::{BodyFormat, FieldRule, FieldType, Location, ParameterStyle, Requirement};
 
 /// Most content types of one body that are looked at.
 const CANDIDATES_MAX: usize = 30;
@@ -29,8 +29,9 @@ pub(super) struct Body {
     /// Where it is not the usual one of the format.
     pub(super) content_type: Option<String>,
     pub(super) rules: Vec<FieldRule>,
-    /// What the fields have to keep to together.
+    /// What the fields have to keep to together, in words; and as far as it can be checked.
     pub(super) rule: String,
+    pub(super) requires: Vec<Requirement>,
     /// Whether a request without it is an error.
     pub(super) is_required: bool,
 }
@@ -244,12 +245,11 @@ impl<'a> Reader<'a> {
                 if schema.is_none() {
                     notes.add("its schema is not described; any JSON is taken");
                 }
-                body.rules = json_rules(converted, is_required, &mut body.rule, notes);
+                body.rules = json_rules(converted, is_required, &mut body, notes);
             }
             BodyFormat::Form | BodyFormat::Multipart => {
                 let required = is_required != Some(false);
-                let Some(mut rules) = member_rules(converted, required, &mut body.rule, notes)
-                else {
+                let Some(mut rules) = member_rules(converted, required, &mut body, notes) else {
                     return Err("a form is an object with described members".to_owned());
                 };
                 for rule in &mut rules {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::body::whole;
+use super::body::{Body, whole};
 use super::clean;
 use super::notes::Notes;
 use super::rules;
@@ -14,7 +14,7 @@ use crate::mapping::{FieldRule, RULES_MAX};
 pub(super) fn json_rules(
     schema: Value,
     is_required: Option<bool>,
-    rule: &mut String,
+    body: &mut Body,
     notes: &mut Notes,
 ) -> Vec<FieldRule> {
     let required = is_required != Some(false);
@@ -24,13 +24,14 @@ pub(super) fn json_rules(
             || words.contains_key("patternProperties")
     });
     if !is_open
-        && let Some(rules) = member_rules(schema.clone(), required, rule, notes)
+        && let Some(rules) = member_rules(schema.clone(), required, body, notes)
         && rules.len() < RULES_MAX / 2
         && !rules.is_empty()
     {
         return rules;
     }
-    rule.clear();
+    body.rule.clear();
+    body.requires.clear();
     vec![whole(schema, is_required)]
 }
 
@@ -38,7 +39,7 @@ pub(super) fn json_rules(
 pub(super) fn member_rules(
     schema: Value,
     is_required: bool,
-    rule: &mut String,
+    body: &mut Body,
     notes: &mut Notes,
 ) -> Option<Vec<FieldRule>> {
     let Value::Object(mut words) = schema else { return None };
@@ -58,7 +59,10 @@ pub(super) fn member_rules(
     }
     if has_union {
         let folded = unions::fold(words)?;
-        *rule = folded.rule;
+        body.rule = folded.rule;
+        if is_required {
+            body.requires = folded.requires;
+        }
         words = folded.schema;
     }
     if words.get("additionalProperties") == Some(&Value::Bool(true)) {
@@ -68,6 +72,7 @@ pub(super) fn member_rules(
         let names: Vec<String> =
             names.iter().filter_map(Value::as_str).map(clean::quoted).collect();
         let names = names.join(", ");
+        let rule = &mut body.rule;
         let blank = if rule.is_empty() { "" } else { " " };
         *rule = format!("{rule}{blank}The body may be left out; else it needs {names}.");
         words.remove("required");

@@ -134,6 +134,7 @@ impl<'a> Reader<'a> {
         }
         tool.body_format = body.format;
         tool.body_content_type = body.content_type;
+        tool.requires = body.requires;
         tool.fields.extend(body.rules);
         Ok(body.rule)
     }

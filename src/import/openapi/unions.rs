@@ -6,8 +6,10 @@ use serde_json::{Map, Value, json};
 use super::clean;
 use super::library::Spot;
 use super::merge;
+use super::rules;
 use super::schema::{Converter, Direction, Overflow};
 use super::words;
+use crate::mapping::Requirement;
 
 /// Most names that a rule in words lists.
 const NAMES_TOLD_MAX: usize = 12;
@@ -15,6 +17,9 @@ const NAMES_TOLD_MAX: usize = 12;
 const MAPPINGS_MAX: usize = 500;
 /// Most values of one of them.
 const VALUES_TOLD_MAX: usize = 3;
+
+const EXACTLY_ONE: &str = "Give exactly one of these";
+const AT_LEAST_ONE: &str = "Give at least one of these";
 
 impl<'a> Converter<'_, 'a> {
     /// Reads the branches of `oneOf` or `anyOf` into `out`.
@@ -163,16 +168,16 @@ fn fold_shown(out: &mut Map<String, Value>, branches: Vec<Value>) {
 pub(super) struct Folded {
     pub(super) schema: Map<String, Value>,
     pub(super) rule: String,
+    /// As far as it is about what has to be there.
+    pub(super) requires: Vec<Requirement>,
 }
 
 /// Folds the unions at the root of a schema. `None` where a branch is no object: then there is no
 /// object that stands for all.
 pub(super) fn fold(mut schema: Map<String, Value>) -> Option<Folded> {
-    let mut rules = Vec::new();
+    let (mut rules, mut requires) = (Vec::new(), Vec::new());
     let mut alternatives = Vec::new();
-    for (word, opening) in
-        [("oneOf", "Give exactly one of these"), ("anyOf", "Give at least one of these")]
-    {
+    for (word, opening) in [("oneOf", EXACTLY_ONE), ("anyOf", AT_LEAST_ONE)] {
         if let Some(Value::Array(branches)) = schema.remove(word) {
             alternatives.push((branches, opening));
         }
@@ -182,8 +187,8 @@ pub(super) fn fold(mut schema: Map<String, Value>) -> Option<Folded> {
     {
         let Value::Object(mut part) = part else { return None };
         let (word, opening) = match part.keys().next().map(String::as_str) {
-            Some("oneOf") => ("oneOf", "Give exactly one of these"),
-            Some("anyOf") => ("anyOf", "Give at least one of these"),
+            Some("oneOf") => ("oneOf", EXACTLY_ONE),
+            Some("anyOf") => ("anyOf", AT_LEAST_ONE),
             _ => return None,
         };
         let Some(Value::Array(branches)) = part.remove(word) else { return None };
@@ -194,6 +199,7 @@ pub(super) fn fold(mut schema: Map<String, Value>) -> Option<Folded> {
     }
     let base_required = names(&schema);
     for (branches, opening) in alternatives {
+        let is_exclusive = opening == EXACTLY_ONE;
         let branches: Vec<Map<String, Value>> = branches
             .into_iter()
             .filter(|branch| *branch != json!({ "type": "null" }))
@@ -202,10 +208,11 @@ pub(super) fn fold(mut schema: Map<String, Value>) -> Option<Folded> {
         let told: Vec<String> =
             branches.iter().map(|branch| told(branch, &base_required)).collect();
         rules.push(format!("{opening}: {}.", told.join("; or ")));
+        requires.extend(requirement(&branches, &base_required, is_exclusive));
         take_in(&mut schema, branches);
     }
     schema.insert("type".to_owned(), json!("object"));
-    Some(Folded { schema, rule: rules.join(" ") })
+    Some(Folded { schema, rule: rules.join(" "), requires })
 }
 
 /// A branch that is one object, its own unions folded.
@@ -225,6 +232,38 @@ fn as_object(branch: Value) -> Option<Map<String, Value>> {
 fn names(schema: &Map<String, Value>) -> Vec<String> {
     let required = schema.get("required").and_then(Value::as_array);
     required.into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
+/// Which members have to be there so that one of the branches can fit. A branch fits no value that
+/// lacks what it demands, whatever else it says; only one that says nothing else fits every value that
+/// has it, so only of such ones can there be too many.
+fn requirement(
+    branches: &[Map<String, Value>],
+    base_required: &[String],
+    is_exclusive: bool,
+) -> Option<Requirement> {
+    // What all demand is required as it is.
+    let in_all = |name: &String| branches.iter().all(|branch| names(branch).contains(name));
+    let mut choices: Vec<Vec<String>> = Vec::new();
+    let mut is_plain = true;
+    for branch in branches {
+        let is_silent =
+            |word: &String| matches!(word.as_str(), "type" | "required" | "title" | "description");
+        is_plain &= branch.keys().all(is_silent);
+        let is_own = |name: &String| !base_required.contains(name) && !in_all(name);
+        let own = names(branch).into_iter().filter(is_own);
+        let choice: Vec<String> = own.map(|name| rules::source_of(&name)).collect();
+        if !choices.contains(&choice) {
+            choices.push(choice);
+        }
+    }
+    let has_choice = choices.len() > 1 && choices.iter().all(|choice| !choice.is_empty());
+    let is_one_of = is_exclusive && is_plain && choices.len() == branches.len();
+    has_choice.then_some(if is_one_of {
+        Requirement::OneOf(choices)
+    } else {
+        Requirement::AnyOf(choices)
+    })
 }
 
 /// A branch in words: what it demands, and what else it has.

@@ -42,6 +42,10 @@ pub(super) fn settle(tool: &mut OperationTool, notes: &mut Notes) -> Result<(), 
             tool.body_format = BodyFormat::default();
             tool.body_content_type = None;
         }
+        if !tool.requires.is_empty() && compile(tool).is_err() {
+            notes.add("what its members have to keep to together is judged by the API only");
+            tool.requires.clear();
+        }
         compile(tool).map_err(|errors| reason(&errors))?;
     }
     let unmapped = if tool.pass_unmapped { Unmapped::Keep } else { Unmapped::Drop };
@@ -57,7 +61,7 @@ pub(super) fn settle(tool: &mut OperationTool, notes: &mut Notes) -> Result<(), 
 
 fn compile(tool: &OperationTool) -> Result<(), MappingErrors> {
     let content_type = tool.body_content_type.as_deref();
-    let body = RequestBody { format: tool.body_format, content_type };
+    let body = RequestBody { format: tool.body_format, content_type, requires: &tool.requires };
     RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields, body).map(drop)
 }
 
@@ -113,7 +117,7 @@ fn check(rule: &FieldRule, format: BodyFormat) -> Result<(), MappingErrors> {
         Location::Body => ("/".to_owned(), format),
         _ => ("/".to_owned(), BodyFormat::default()),
     };
-    let body = RequestBody { format, content_type: None };
+    let body = RequestBody { format, ..RequestBody::default() };
     RequestPlan::compile("POST", &path, std::slice::from_ref(rule), body).map(drop)
 }
 

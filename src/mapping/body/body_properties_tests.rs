@@ -7,8 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::super::{BodyFormat, RequestPlan};
+use super::super::{BodyFormat, RequestPlan, ResponsePlan, Unmapped};
 use super::tests::{plan, sent};
+use crate::json::guard;
 
 fn tricky() -> impl Strategy<Value = String> {
     "[ab&=;+% \"\\r\\n\u{0}é:-]{0,8}|--ringway-0000000000000000|\r\n--ringway-000000000000000[01]--"
@@ -86,6 +87,13 @@ fn one_file(format: BodyFormat, source: &str) -> RequestPlan {
 static FILES: LazyLock<RequestPlan> = LazyLock::new(|| one_file(BodyFormat::Multipart, "f[*]"));
 static FILE: LazyLock<RequestPlan> = LazyLock::new(|| one_file(BodyFormat::Binary, "f"));
 
+/// A text, and any JSON.
+static WHOLE: LazyLock<[RequestPlan; 2]> = LazyLock::new(|| {
+    let text = json!([{"source_field_name": "t", "required": true}]);
+    let any = json!([{"source_field_name": "$", "schema": {}, "nullable": true}]);
+    [plan(BodyFormat::Text, &text), plan(BodyFormat::Json, &any)]
+});
+
 /// Anything in every place that takes it, by body format.
 static OPEN: LazyLock<[RequestPlan; 3]> = LazyLock::new(|| {
     let list = json!([
@@ -148,6 +156,20 @@ proptest! {
         let arguments = json!({"f": file}).to_string();
         let request = sent(&FILE, &arguments).unwrap();
         prop_assert_eq!(request.body.unwrap(), bytes);
+    }
+
+    #[test]
+    fn whole_bodies_come_back(text in tricky(), value in crate::json::any_json()) {
+        let request = sent(&WHOLE[0], &json!({"t": text}).to_string()).unwrap();
+        prop_assert_eq!(String::from_utf8(request.body.unwrap()).unwrap(), text);
+        let request = sent(&WHOLE[1], &json!({"body": value}).to_string()).unwrap();
+        let read: Value = serde_json::from_slice(&request.body.unwrap()).unwrap();
+        prop_assert_eq!(&read, &value);
+        // And what an echo of it answers is what was given.
+        let answer = ResponsePlan::compile(&[], Unmapped::Drop).unwrap();
+        let body = read.to_string();
+        let shown = answer.translate(guard(body.as_bytes()).unwrap().root());
+        prop_assert_eq!(serde_json::from_slice::<Value>(&shown.json).unwrap(), value);
     }
 
     #[test]

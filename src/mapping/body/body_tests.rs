@@ -15,7 +15,7 @@ fn compiled(
     content_type: Option<&str>,
     list: &Value,
 ) -> Result<RequestPlan, String> {
-    let body = RequestBody { format, content_type };
+    let body = RequestBody { format, content_type, ..RequestBody::default() };
     RequestPlan::compile("POST", "/", &rules(list), body).map_err(|error| error.to_string())
 }
 

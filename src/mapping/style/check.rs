@@ -10,6 +10,11 @@ use crate::mapping::{Location, ParameterStyle, placement};
 const DEEP_BYTES_MAX: usize = 1024 * 1024;
 
 impl Style {
+    /// No value may have a slash at its edge.
+    pub(in crate::mapping) const fn keep_edges(&mut self) {
+        self.keeps_edges = true;
+    }
+
     /// What stands between values and looks the same in one.
     pub(super) fn delimiter(&self) -> Option<char> {
         match (self.kind, self.explode) {
@@ -46,15 +51,19 @@ impl Style {
         let delimiter = self.delimiter().filter(|_| is_object || raw.kind() == Kind::Array);
         let has_delimiter =
             |text: &str| delimiter.is_some_and(|delimiter| text.contains(delimiter));
+        let at_edge =
+            |text: &str| self.keeps_edges.then(|| placement::edge_problem(text)).flatten();
         let gives_names = is_object && self.explode && self.is_list() && !self.objects_are_json;
         let (mut problem, mut count) = (None, 0_usize);
         self.for_each(raw, |name, text| {
             count += 1;
             problem = problem
                 .or_else(|| placement::text_problem(location, text))
+                .or_else(|| at_edge(text))
                 .or_else(|| has_delimiter(text).then_some(DELIMITER));
             let Some(name) = name.filter(|_| problem.is_none()) else { return };
             problem = placement::text_problem(location, name)
+                .or_else(|| at_edge(name))
                 .or_else(|| has_delimiter(name).then_some(DELIMITER))
                 .or_else(|| self.name_problem(location, name, gives_names));
         });

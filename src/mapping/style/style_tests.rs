@@ -453,6 +453,68 @@ proptest! {
     }
 }
 
+/// A segment of a template: texts and the placeholders `{a}` and `{b}`.
+fn any_segment() -> impl Strategy<Value = String> {
+    "([.]{1,3}|x|%2e|%2F|%5c){0,2}\\{a\\}([.]{1,3}|x|%2E|%2f|-){0,2}(\\{b\\}([.]{1,2}|x|%2f){0,2})?"
+}
+
+proptest! {
+    /// Whatever stands beside a placeholder, no value makes a dot segment of it.
+    #[test]
+    fn no_value_makes_a_dot_segment(
+        segment in any_segment(),
+        style in prop::sample::select(vec!["simple", "label", "matrix"]),
+        explode in any::<bool>(),
+        first in prop::collection::vec("[./\\\\x]{1,4}", 1..3),
+        second in "[./\\\\x]{1,4}",
+    ) {
+        let is_dotted = |text: &str| text.split(['/', '\\']).any(|part| matches!(part, "." | ".."));
+        let plain = segment.replace("{a}", "x").replace("{b}", "x");
+        // What the operator wrote is the operator's.
+        prop_assume!(!is_dotted(&decoded(&plain)));
+        let mut list = vec![json!({"source_field_name": "a", "location": "path", "type": "array",
+                                   "style": style, "explode": explode})];
+        if segment.contains("{b}") {
+            list.push(json!({"source_field_name": "b", "location": "path"}));
+        }
+        let plan = plan(&format!("/v/{segment}/z"), Value::Array(list));
+        let mut arguments = json!({"a": first});
+        if segment.contains("{b}") {
+            arguments["b"] = json!(second);
+        }
+        if let Ok(request) = sent(&plan, &arguments) {
+            prop_assert!(!is_dotted(&decoded(&request.target)), "{} of {}", request.target, arguments);
+        }
+    }
+}
+
+#[test]
+fn dots_may_stand_beside_placeholders() {
+    let path = |name: &str| json!({"source_field_name": name, "location": "path"});
+    let two = |path_template: &str| plan(path_template, json!([path("a"), path("b")]));
+    for (template, a, b, expected) in [
+        ("/compare/{a}...{b}", "v1.0", "feature/x", Some("/compare/v1.0...feature%2Fx")),
+        ("/compare/{a}...{b}", "x/", "/y", Some("/compare/x%2F...%2Fy")),
+        ("/files/{a}.{b}", "report", "json", Some("/files/report.json")),
+        ("/files/{a}.{b}", "a/b", "json", Some("/files/a%2Fb.json")),
+        ("/files/{a}.{b}", "x/", "/y", None),
+        ("/files/{a}.{b}", "x", "\\y", None),
+        ("/{a}..{b}x", "x/", "/y", None),
+        ("/{a}..{b}x", "..", "y", None),
+        ("/.{a}/{b}..", "x", "y", Some("/.x/y..")),
+        ("/.{a}/{b}..", ".", "y", None),
+        ("/.{a}/{b}..", "x", "y/", None),
+    ] {
+        let sent = sent(&two(template), &json!({"a": a, "b": b})).ok();
+        let sent = sent.map(|request| request.target);
+        assert_eq!(sent.as_deref(), expected, "{template} {a} {b}");
+    }
+    // A constant is held to it as well.
+    let constant = json!({"source_field_name": "a", "location": "path", "constant": "x/"});
+    let rules: Vec<FieldRule> = serde_json::from_value(json!([constant, path("b")])).unwrap();
+    assert!(RequestPlan::compile("GET", "/{a}.{b}", &rules, RequestBody::default()).is_err());
+}
+
 proptest! {
     #[test]
     fn compact_text_is_the_same_value(value in crate::json::any_json()) {

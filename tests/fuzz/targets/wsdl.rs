@@ -1,0 +1,7 @@
+#![no_main]
+
+#[path = "../entries.rs"]
+#[allow(dead_code)]
+mod entries;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| entries::wsdl(data));
