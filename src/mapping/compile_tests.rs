@@ -10,7 +10,7 @@ const CASES: &str = r#"
 GET /{id} | | placeholder {id} without a field rule; add a rule
 GET / | id@path | field id (path): the path "/" has no placeholder of this name
 GET x | | has to start with '/'
-GET /{a}.. | a@path | could make it '..'
+GET /{a}. | a@path | could make it '..'
 GET / | a@body | move the body fields to the query
 TRACE / | | the method "TRACE": use GET
 POST / | a..b@body | field a..b (body): a name is missing at character 3

@@ -151,7 +151,8 @@ class Server:
             lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items()), ""]
         (self.folder / "ringway.toml").write_text("\n".join(lines))
 
-    def _environment(self):
+    def environment(self):
+        """What its commands run with: this machine's, and where its data are."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith("RINGWAY_")}
         return kept | {"RINGWAY_RUNTIME__DATA_DIRECTORY": str(self.data), "RUST_BACKTRACE": "1"}
 
@@ -159,7 +160,7 @@ class Server:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [self.binary, "serve", "--config", self.folder / "ringway.toml"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment(),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(),
                 cwd=self.folder,
             )
         deadline = time.monotonic() + START_SECONDS_MAX
@@ -182,7 +183,7 @@ class Server:
         """Runs a ringway command against this process, however it ends."""
         return subprocess.run(
             [self.binary, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            env=self._environment(), cwd=self.folder, timeout=seconds_max, check=False,
+            env=self.environment(), cwd=self.folder, timeout=seconds_max, check=False,
         )
 
     def command(self, *words, seconds_max=30):

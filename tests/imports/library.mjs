@@ -14,7 +14,7 @@ const service = {
         if (Number(reader) < 1) {
           throw {
             Fault: {
-              Code: { Value: "soap:Sender", Subcode: { value: "tns:NoSuchReader" } },
+              Code: { Value: "soap:Sender", Subcode: { Value: "tns:NoSuchReader" } },
               Reason: { Text: `reader ${reader} is not known` },
               statusCode: 500,
             },

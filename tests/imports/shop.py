@@ -13,7 +13,6 @@ from spyne import (
     Decimal,
     Fault,
     Integer,
-    Iterable,
     ServiceBase,
     Unicode,
     rpc,
@@ -41,14 +40,14 @@ class Order(ComplexModel):
 
 
 class Shop(ServiceBase):
-    @rpc(Unicode, Integer, _returns=Iterable(Unicode))
+    @rpc(Unicode, Integer, _returns=Array(Unicode))
     def say_hello(ctx, name, times):
-        for _ in range(times):
-            yield f"Hello, {name}"
+        return [f"Hello, {name}"] * times
 
     @rpc(Order, _returns=Order)
     def place(ctx, order):
-        order.number = 12345678901234567890
+        if order is not None:
+            order.number = 12345678901234567890
         return order
 
     @rpc(Array(Line), _returns=Decimal)
