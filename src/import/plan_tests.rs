@@ -269,6 +269,16 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
+fn where_nothing_can_be_imported_the_report_says_why() {
+    let mut list = description(vec![operation("GET /pets", "listPets", |_| {})]);
+    list.connections.clear();
+    list.operations[0].verdict = Verdict::Skipped("no tool can".to_owned());
+    let (_, report) = done(&empty(), &list, PUBLISH);
+    assert_eq!((report.counts.skipped, report.counts.tools()), (1, 0));
+    assert_eq!(report.operations[0].reason.as_deref(), Some("no tool can"));
+}
+
+#[test]
 fn a_selection_imports_what_it_names_and_touches_nothing_else() {
     let both = description(vec![
         operation("GET /pets", "listPets", |_| {}),

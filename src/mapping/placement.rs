@@ -196,6 +196,10 @@ mod tests {
         assert_eq!(shown("/"), ["/"]);
         assert_eq!(shown("/{a}/{b}/x/{a}"), ["/", "<a>", "/", "<b>", "/x/", "<a>"]);
         assert_eq!(shown("/größe/{a}.json?v=1"), ["/gr%C3%B6%C3%9Fe/", "<a>", ".json?v=1"]);
+        // No value makes these lead elsewhere: none is empty.
+        for path in ["/{base}...{head}", "/{name}.{format}", "/{a}..", "/x.{a}"] {
+            assert!(parse_template(path).is_ok(), "{path}");
+        }
         for path in [
             "", "a", "/{", "/}", "/{}", "/a b", "/#", "/{a/b}", "/{{a}}", "/?x={a}", "/.{a}",
             "/{a}.", "/\n",
