@@ -126,6 +126,16 @@ impl AdminClient {
     }
 }
 
+/// Reads what there is. A signal is no end: the rings of a fetch before may still send some.
+fn read_some(stream: &mut impl Read, chunk: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match stream.read(chunk) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
 fn exchange(
     stream: &mut UnixStream,
     method: Method,
@@ -153,7 +163,7 @@ fn exchange(
         if matches!(progress, ResponseProgress::Ready) {
             break;
         }
-        let read = match (stream.read(&mut chunk), &written) {
+        let read = match (read_some(stream, &mut chunk), &written) {
             (Ok(read), _) if read > 0 => read,
             (_, Err(error)) => return Err(error.to_string()),
             (Ok(_), Ok(())) => 0,
@@ -178,5 +188,35 @@ impl AdminAnswer {
             .and_then(Value::as_str)
             .map_or_else(|| String::from_utf8_lossy(&self.body).into_owned(), str::to_owned);
         CommandError::Refused { status: self.status, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ends every second read with a signal.
+    struct Interrupted<'a> {
+        bytes: &'a [u8],
+        is_next: bool,
+    }
+
+    impl Read for Interrupted<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            self.is_next = !self.is_next;
+            if self.is_next {
+                return Err(std::io::ErrorKind::Interrupted.into());
+            }
+            self.bytes.read(into)
+        }
+    }
+
+    #[test]
+    fn a_signal_does_not_end_an_answer() {
+        let mut stream = Interrupted { bytes: b"answer", is_next: false };
+        let mut chunk = [0; 4];
+        assert_eq!(read_some(&mut stream, &mut chunk).unwrap(), 4);
+        assert_eq!(read_some(&mut stream, &mut chunk).unwrap(), 2);
+        assert_eq!(read_some(&mut stream, &mut chunk).unwrap(), 0);
     }
 }

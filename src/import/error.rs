@@ -79,14 +79,8 @@ pub enum PlanError {
     )]
     NoBaseUrl { name: String },
     /// A description that says nothing of connections.
-    #[error(
-        "the description has no operation that can be a tool, and no place where the API is reached\n{}",
-        .reasons.join("\n")
-    )]
-    NoConnection {
-        /// Why the first of its operations are skipped.
-        reasons: Vec<String>,
-    },
+    #[error("the description has no place where the API is reached: say it with --base-url")]
+    NoConnection,
     /// What would be made is wrong; each problem is a line.
     #[error("{}", .0.join("\n"))]
     Problems(Vec<String>),

@@ -399,6 +399,8 @@ impl<'a> Planning<'a> {
             return is_other
                 .then(|| Toolset { xml_types: self.types.merged.clone(), ..toolset.clone() });
         }
+        // Without an operation that is called there is nothing to make a toolset for.
+        let connection = self.toolset_connection()?;
         let text = |text: &Option<String>, bytes_max| {
             let mut text = text.clone().filter(|text| !text.trim().is_empty())?;
             cut(&mut text, bytes_max);
@@ -408,7 +410,7 @@ impl<'a> Planning<'a> {
             tenant: self.target.tenant.clone(),
             id: self.target.toolset.clone(),
             kind: self.description.kind,
-            connection: self.toolset_connection(),
+            connection: Some(connection),
             title: text(&self.description.title, TITLE_BYTES_MAX),
             description: text(&self.description.description, DESCRIPTION_BYTES_MAX),
             system_prompt: None,

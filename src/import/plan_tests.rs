@@ -265,9 +265,17 @@ fn what_makes_no_sense_is_refused() {
     nowhere.connections[0].base_url = Some("{not a url}".to_owned());
     assert!(matches!(refused(&empty(), &nowhere, &target()), PlanError::Problems(_)));
     nowhere.connections.clear();
-    nowhere.operations[0].verdict = Verdict::Skipped("it is odd".to_owned());
-    let reasons = vec!["GET /pets: it is odd".to_owned()];
-    assert_eq!(refused(&empty(), &nowhere, &target()), PlanError::NoConnection { reasons });
+    assert_eq!(refused(&empty(), &nowhere, &target()), PlanError::NoConnection);
+}
+
+#[test]
+fn where_nothing_can_be_imported_the_report_says_why() {
+    let mut list = description(vec![operation("GET /pets", "listPets", |_| {})]);
+    list.connections.clear();
+    list.operations[0].verdict = Verdict::Skipped("no tool can".to_owned());
+    let (_, report) = done(&empty(), &list, PUBLISH);
+    assert_eq!((report.counts.skipped, report.counts.tools()), (1, 0));
+    assert_eq!(report.operations[0].reason.as_deref(), Some("no tool can"));
 }
 
 #[test]

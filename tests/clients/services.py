@@ -1,9 +1,8 @@
-"""The two processes every client case needs: httpbin under gunicorn, and ringway itself."""
+"""The processes the cases need: httpbin under gunicorn, and ringway itself."""
 
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -96,10 +95,30 @@ class Httpbin:
         stop(self.process)
 
 
-class Ringway:
-    """One ringway process with its own folder, port, catalog and keys."""
+class PortPrinter:
+    """A service that prints its port as its first line."""
 
-    def __init__(self, binary, folder, httpbin_port, extra_settings=None):
+    def __init__(self, command, log):
+        with log.open("w") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        first = self.process.stdout.readline().strip()
+        if not first.isdigit():
+            stop(self.process)
+            raise StartError(f"{command[-1]} did not start: {_end_of(log)}")
+        self.port = int(first)
+
+    def stop(self):
+        stop(self.process)
+        self.process.stdout.close()
+
+
+class Server:
+    """One ringway process with its own folder, port, catalog files and settings."""
+
+    def __init__(self, binary, folder, catalogs, extra_settings=None):
+        """Makes the folder and starts; `catalogs` is the text of each catalog file by its name."""
         self.binary, self.folder = Path(binary).resolve(), folder
         self.data = folder / "data"
         self.log = folder / "ringway.log"
@@ -107,24 +126,19 @@ class Ringway:
         self.base = f"http://127.0.0.1:{self.port}"
         folder.mkdir(parents=True)
         self.data.mkdir(mode=0o700)
-        catalog = (HERE / "httpbin.toml").read_text()
-        pointed, count = re.subn(
-            r'^base_url = ".*"$', f'base_url = "http://127.0.0.1:{httpbin_port}"', catalog, flags=re.M
-        )
-        assert count == 1, "httpbin.toml has one connection"
-        (folder / "catalog.toml").write_text(pointed)
-        shutil.copy(HERE / "governed.toml", folder / "governed.toml")
-        self._write_settings(extra_settings or {})
+        for name, text in catalogs.items():
+            (folder / name).write_text(text)
+        self._write_settings(list(catalogs), extra_settings or {})
+        self.keys = {}
         self.process = None
         self.start()
-        self.keys = {name: self._new_key(name) for name in ("assistant", "strict", "governed")}
 
-    def _write_settings(self, extra):
+    def _write_settings(self, catalogs, extra):
         sections = {
             "listen": {"runtime": f"127.0.0.1:{self.port}"},
             "runtime": {
                 "data_directory": str(self.data),
-                "catalog": [str(self.folder / name) for name in ("catalog.toml", "governed.toml")],
+                "catalog": [str(self.folder / name) for name in catalogs],
                 "pin": False,
                 "cores": 2,
             },
@@ -137,7 +151,8 @@ class Ringway:
             lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items()), ""]
         (self.folder / "ringway.toml").write_text("\n".join(lines))
 
-    def _environment(self):
+    def environment(self):
+        """What its commands run with: this machine's, and where its data are."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith("RINGWAY_")}
         return kept | {"RINGWAY_RUNTIME__DATA_DIRECTORY": str(self.data), "RUST_BACKTRACE": "1"}
 
@@ -145,7 +160,7 @@ class Ringway:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [self.binary, "serve", "--config", self.folder / "ringway.toml"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment(),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(),
                 cwd=self.folder,
             )
         deadline = time.monotonic() + START_SECONDS_MAX
@@ -164,21 +179,59 @@ class Ringway:
         except (urllib.error.URLError, OSError):
             return False
 
-    def command(self, *words):
-        """Runs a ringway command against this process; gives what it printed."""
-        done = subprocess.run(
+    def run(self, *words, seconds_max=30):
+        """Runs a ringway command against this process, however it ends."""
+        return subprocess.run(
             [self.binary, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            env=self._environment(), cwd=self.folder, timeout=30, check=False,
+            env=self.environment(), cwd=self.folder, timeout=seconds_max, check=False,
         )
+
+    def command(self, *words, seconds_max=30):
+        """Runs a ringway command that must end well; gives what it printed."""
+        done = self.run(*words, seconds_max=seconds_max)
         if done.returncode != 0:
             raise StartError(f"ringway {' '.join(words)}: exit {done.returncode}: {done.stderr.strip()}")
         return done.stdout
 
-    def _new_key(self, application):
+    def new_key(self, application):
         key = self.command("key", "create", "--client", f"demo/{application}").strip()
         if not key or " " in key or "\n" in key:
             raise StartError(f"key create must print the key alone, not {key!r}")
         return key
+
+    def kill_and_restart(self):
+        time.sleep(FLUSHED_SECONDS)
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.start()
+
+    def stop_and_restart(self):
+        code = stop(self.process)
+        if code != 0:
+            raise StartError(f"SIGTERM ended ringway with {code}")
+        self.start()
+
+    def stop(self):
+        return stop(self.process)
+
+    def panics(self):
+        """Lines of the log that tell of a panic."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return [line for line in lines if "panicked" in line]
+
+
+class Ringway(Server):
+    """The server of the client cases: httpbin's operations declared by hand, three keys."""
+
+    def __init__(self, binary, folder, httpbin_port, extra_settings=None):
+        catalog = (HERE / "httpbin.toml").read_text()
+        pointed, count = re.subn(
+            r'^base_url = ".*"$', f'base_url = "http://127.0.0.1:{httpbin_port}"', catalog, flags=re.M
+        )
+        assert count == 1, "httpbin.toml has one connection"
+        catalogs = {"catalog.toml": pointed, "governed.toml": (HERE / "governed.toml").read_text()}
+        super().__init__(binary, folder, catalogs, extra_settings)
+        self.keys = {name: self.new_key(name) for name in ("assistant", "strict", "governed")}
 
     def notify(self):
         """Has every standing stream told that its tool list changed."""
@@ -213,23 +266,3 @@ class Ringway:
         status = answer.split(b" ", 2)[1] if answer.count(b" ") >= 2 else answer
         if not status.startswith(b"2"):
             raise StartError(f"POST {target} was answered {answer[:200]!r}")
-
-    def kill_and_restart(self):
-        time.sleep(FLUSHED_SECONDS)
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.start()
-
-    def stop_and_restart(self):
-        code = stop(self.process)
-        if code != 0:
-            raise StartError(f"SIGTERM ended ringway with {code}")
-        self.start()
-
-    def stop(self):
-        return stop(self.process)
-
-    def panics(self):
-        """Lines of the log that tell of a panic."""
-        lines = self.log.read_text(errors="replace").splitlines()
-        return [line for line in lines if "panicked" in line]

@@ -13,6 +13,7 @@ use crate::catalog::{
     ApiKeyPlace, Credential, SecretReference, SecretSource, TokenEndpointAuthentication,
 };
 use crate::import::{DescribedConnection, Operation, Verdict};
+use crate::mapping::{FieldRule, Location};
 
 /// Most connections of one description.
 const CONNECTIONS_MAX: usize = 100;
@@ -105,7 +106,8 @@ impl Connections {
         named.map(|(found, name)| found.described(name, title)).collect()
     }
 
-    /// Operations that ask for nothing, on the connection of their server that is used most.
+    /// Operations that ask for nothing, on the connection of their server that is used most; but for
+    /// those that take as an argument what a credential there would set.
     fn join_open(&self, operations: &mut [Operation]) {
         let mut uses = vec![0_usize; self.0.len()];
         for tool in operations.iter().filter_map(|operation| operation.verdict.tool()) {
@@ -126,10 +128,28 @@ impl Connections {
         for operation in operations {
             if let Verdict::Imported(tool) | Verdict::Noted(tool, _) = &mut operation.verdict
                 && let Some(to) = targets.get(tool.connection).copied().flatten()
+                && !self.0.get(to).is_some_and(|found| found.sets_one_of(&tool.fields))
             {
                 tool.connection = to;
             }
         }
+    }
+}
+
+impl Found {
+    /// Whether a key of its credentials has the place of one of these fields.
+    fn sets_one_of(&self, fields: &[FieldRule]) -> bool {
+        self.demands.iter().any(|demand| {
+            let Scheme::ApiKey { place, name } = &demand.scheme else { return false };
+            let location = match place {
+                ApiKeyPlace::Header => Location::Header,
+                ApiKeyPlace::Query => Location::Query,
+                ApiKeyPlace::Cookie => Location::Cookie,
+            };
+            fields.iter().any(|field| {
+                field.location == location && field.source_field_name.eq_ignore_ascii_case(name)
+            })
+        })
     }
 }
 

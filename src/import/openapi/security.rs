@@ -39,6 +39,17 @@ impl Scheme {
             Self::Unusable(_) => 2,
         }
     }
+
+    /// Where it is sent.
+    fn place(&self) -> (ApiKeyPlace, String) {
+        match self {
+            Self::ApiKey { place: ApiKeyPlace::Header, name } => {
+                (ApiKeyPlace::Header, name.to_ascii_lowercase())
+            }
+            Self::ApiKey { place, name } => (*place, name.clone()),
+            _ => (ApiKeyPlace::Header, "authorization".to_owned()),
+        }
+    }
 }
 
 /// A scheme that an operation asks for.
@@ -58,6 +69,30 @@ pub(super) struct Security {
     /// What else would do; a matter of the connection.
     pub(super) choice: Option<String>,
     pub(super) notes: Vec<String>,
+}
+
+/// One header or parameter holds one credential: of several that are asked for there the best is
+/// taken, of equals the first. Some generators write each flow of one OAuth token as a scheme.
+fn one_for_each_place(demands: &[Demand]) -> (Vec<Demand>, Option<String>) {
+    let mut kept: Vec<Demand> = Vec::new();
+    let mut left: Vec<&Demand> = Vec::new();
+    let mut ranked: Vec<&Demand> = demands.iter().collect();
+    ranked.sort_by_key(|demand| demand.scheme.rank());
+    for demand in ranked {
+        let place = demand.scheme.place();
+        if kept.iter().any(|other| other.scheme.place() == place) {
+            left.push(demand);
+        } else {
+            kept.push(demand.clone());
+        }
+    }
+    kept.sort_by_key(|demand| demands.iter().position(|other| other == demand));
+    let names: Vec<String> = left.iter().map(|demand| clean::quoted(&demand.name)).collect();
+    let note = (!names.is_empty()).then(|| {
+        let left = names.join(" and ");
+        format!("it asks for {} too, which would be sent in the place of {}", left, shown(&kept))
+    });
+    (kept, note)
 }
 
 impl<'a> Reader<'a> {
@@ -89,13 +124,18 @@ impl<'a> Reader<'a> {
             security.is_open = is_optional;
             return security;
         }
-        let others: Vec<String> = alternatives
-            .iter()
-            .filter(|other| !other.is_empty() && *other != demands)
-            .map(|other| shown(other))
-            .collect();
+        let taken = shown(demands);
+        let mut others: Vec<String> = Vec::new();
+        for other in alternatives.iter().filter(|other| !other.is_empty()).map(|one| shown(one)) {
+            if other != taken && !others.contains(&other) {
+                others.push(other);
+            }
+        }
+        let (demands, doubled) = one_for_each_place(demands);
+        if let Some(doubled) = doubled {
+            security.notes.push(doubled);
+        }
         if !others.is_empty() {
-            let taken = shown(demands);
             let others = others.join(" or ");
             security.choice =
                 Some(format!("of credentials {taken} is taken; {others} would do too"));
@@ -103,7 +143,7 @@ impl<'a> Reader<'a> {
         if is_optional {
             security.notes.push("it can be called without credentials too".to_owned());
         }
-        security.demands.clone_from(demands);
+        security.demands = demands;
         security
     }
 
@@ -189,4 +229,41 @@ fn api_key(spot: Spot<'_>, place: &str) -> Scheme {
 fn shown(demands: &[Demand]) -> String {
     let names: Vec<String> = demands.iter().map(|demand| clean::quoted(&demand.name)).collect();
     names.join(" with ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(name: &str, scheme: Scheme) -> Demand {
+        Demand { name: name.to_owned(), scheme, scopes: Vec::new() }
+    }
+
+    fn key(name: &str, header: &str) -> Demand {
+        let scheme = Scheme::ApiKey { place: ApiKeyPlace::Header, name: header.to_owned() };
+        demand(name, scheme)
+    }
+
+    #[test]
+    fn one_header_holds_one_credential() {
+        let token = || Scheme::Token("a token".to_owned());
+        let cases: [(&[Demand], &[&str], Option<&str>); 4] = [
+            (
+                // Google's descriptions ask for both, which are flows of one token.
+                &[demand("Oauth2", token()), demand("Oauth2c", token())],
+                &["Oauth2"],
+                Some("it asks for `Oauth2c` too, which would be sent in the place of `Oauth2`"),
+            ),
+            (&[demand("a", token()), demand("b", Scheme::Basic)], &["b"], Some("`a` too")),
+            (&[demand("a", Scheme::Basic), key("b", "AUTHORIZATION")], &["a"], Some("`b` too")),
+            (&[key("a", "X-App"), demand("b", token()), key("c", "X-Key")], &["a", "b", "c"], None),
+        ];
+        for (demands, wanted, said) in cases {
+            let (kept, note) = one_for_each_place(demands);
+            let kept: Vec<&str> = kept.iter().map(|demand| demand.name.as_str()).collect();
+            assert_eq!(kept, wanted);
+            assert_eq!(note.is_some(), said.is_some(), "{note:?}");
+            assert!(said.is_none_or(|said| note.unwrap().contains(said)));
+        }
+    }
 }
