@@ -2,7 +2,8 @@
 //!
 //! An envelope becomes the JSON that any other API would have answered with, and goes on from there
 //! as every answer does. A fault is a failure in words of its own, whatever status it came with.
-//! What is no envelope, such as the page of a proxy, is treated as the answer of any other API.
+//! What is no envelope, such as the page of a proxy, is treated as the answer of any other API; with
+//! a success it is a failure of the service, where it owes a message.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -74,9 +75,25 @@ pub(crate) fn shape(
             };
             head.shape(Ok(json), plan.response, asked)?
         }
+        // What should be a message and cannot be read must not pass for a result.
+        None if is_ok && owes_message(plan, &body) => unreadable(head.status, asked),
         Some(Answer::Message(_)) | None => head.shape(body, plan.response, asked)?,
     };
     Ok(Shaped { outcome, status: None })
+}
+
+/// Whether a success of the tool has a message, and this one has something.
+fn owes_message(plan: AnswerPlan<'_>, body: &Result<&[u8], ContentError>) -> bool {
+    plan.soap.is_some_and(SoapPlan::answers) && body.as_ref().is_ok_and(|body| !body.is_empty())
+}
+
+fn unreadable(status: u16, asked: Asked<'_>) -> ToolOutcome {
+    let text = format!(
+        "HTTP {status} from the service behind connection \"{}\", but its answer is no SOAP message \
+         that can be read.",
+        asked.connection
+    );
+    ToolOutcome::Failure { text }
 }
 
 /// SOAP 1.2 part 2, section 7.5.2.2: what a fault has for a status.

@@ -217,8 +217,9 @@ fn redirects_are_told_and_not_followed() {
     let client = open(&server);
     let result = client.called("moved", json!({}));
     let text = error_text(&result);
-    assert!(text.contains("302") && text.contains(&other.base()), "{text}");
-    assert!(!text.contains("s3cr3t"), "{text}");
+    assert!(text.contains("302") && text.contains("not followed"), "{text}");
+    // Where things are inside is nobody's business.
+    assert!(!text.contains("s3cr3t") && !text.contains("127.0.0.1"), "{text}");
     let result = client.called("within", json!({}));
     assert!(error_text(&result).contains("not followed"), "{result}");
     assert!(other.is_quiet(), "the redirect was followed");

@@ -25,6 +25,10 @@ fn shop(asked: &Asked) -> Plan {
                          <detail><left xmlns='urn:shop'>0</left></detail></S:Fault>";
             answer("500 Internal Server Error", XML, envelope(fault).as_bytes())
         }
+        body if body.contains("<n1:sku>entities<") => {
+            let bomb = "<!DOCTYPE a [<!ENTITY b 'bbbb'>]><a>&b;</a>";
+            answer("200 OK", XML, bomb.as_bytes())
+        }
         body if body.contains("<n1:sku>silent<") => answer("202 Accepted", &[], b""),
         _ => {
             let placed = "<orderResponse xmlns='urn:shop'><line><number>0012</number>\
@@ -137,6 +141,9 @@ fn faults_pages_and_silence_are_told_apart() {
     let page = client.called("order", json!({ "sku": "proxy" }));
     assert_eq!(page["isError"], true);
     assert!(text(&page).starts_with("HTTP 503") && text(&page).contains("No backend"), "{page}");
+    let bomb = client.called("order", json!({ "sku": "entities" }));
+    assert_eq!(bomb["isError"], true);
+    assert!(text(&bomb).contains("no SOAP message that can be read"), "{bomb}");
     let silence = client.called("order", json!({ "sku": "silent" }));
     assert_ne!(silence["isError"], true, "{silence}");
     assert!(text(&silence).contains("202"), "{silence}");
