@@ -88,8 +88,9 @@ impl Condition {
         }
     }
 
+    /// A connection that rests has none.
     fn take_attempt(&mut self) -> bool {
-        let has_one = self.attempts_saved >= 1.0;
+        let has_one = self.attempts_saved >= 1.0 && self.rests_until.is_none();
         if has_one {
             self.attempts_saved -= 1.0;
         }
@@ -213,6 +214,7 @@ mod tests {
             assert_eq!(known.admit(begin), Ok(()), "a success forgives");
             known.note(Ended::Failed, Some(BREAKER), begin);
         }
+        assert!(!known.take_attempt(), "nothing is tried again while it rests");
         assert_eq!(known.admit(after(begin, 400)), Err(Duration::from_millis(600)));
         assert_eq!(known.admit(after(begin, 1000)), Ok(()));
         assert!(known.admit(after(begin, 1000)).is_err(), "one tries for all");

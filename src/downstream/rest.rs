@@ -417,16 +417,23 @@ fn judged(
     result: &Result<ToolOutcome, CallError>,
 ) -> (Ended, bool) {
     match (result, status) {
-        (Err(error), _) => match error {
-            CallError::Unreachable { .. }
-            | CallError::TimedOut { .. }
-            | CallError::Closed { .. } => (Ended::Failed, error.may_retry()),
-            _ => (Ended::Well, false),
+        (Err(error), None) => match (error, error.blame()) {
+            (
+                CallError::Unreachable { .. }
+                | CallError::TimedOut { .. }
+                | CallError::Closed { .. },
+                Blame::Downstream,
+            ) => (Ended::Failed, error.may_retry()),
+            (_, Blame::Downstream) => (Ended::Well, false),
+            // Nobody asked it.
+            (_, Blame::Client | Blame::Us) => (Ended::Dropped, false),
         },
         // The way to the API, or the API itself, is not well for now.
         (Ok(_), Some(502..=504)) => (Ended::Failed, call.is_repeatable()),
         (Ok(_), Some(429)) => (Ended::Well, call.is_repeatable()),
-        (Ok(_), _) => (Ended::Well, false),
+        // It answered. Where there is an error nevertheless, it may have taken the work on: what
+        // failed then is not the call.
+        (Ok(_), _) | (Err(_), Some(_)) => (Ended::Well, false),
     }
 }
 

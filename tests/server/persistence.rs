@@ -146,6 +146,22 @@ fn accepted_work_is_followed_to_its_result() {
 }
 
 #[test]
+fn work_that_was_accepted_is_not_begun_again() {
+    let (service, begun) = counted(|_, asked| match &*asked.target {
+        "/jobs/1" => Plan::Answer(json_answer("{\"state\":\"done\",\"url\":\"/result\"}")),
+        "/result" => Plan::Silence,
+        _ => Plan::Answer(answer("202 Accepted", &[("Location", "/jobs/1")], b"")),
+    });
+    let rule = "polling = { interval_ms = 100, state_field = \"state\", done = [\"done\"], \
+                result_url_field = \"url\" }\nfields = [{ source_field_name = \"a\" }]";
+    let connection = format!("{RETRIES}\nheaders_timeout_ms = 300");
+    let (_server, client) = start(&service.base(), &connection, &[("report", "POST", "/", rule)]);
+    let text = client.called("report", json!({})).to_string();
+    assert!(text.contains("did not begin to answer within 300 ms"), "{text}");
+    assert_eq!(begun.load(Ordering::SeqCst), 3, "the work, a look, the result");
+}
+
+#[test]
 fn accepted_work_ends_with_the_time_of_its_call() {
     let (service, _) =
         counted(|_, _| Plan::Answer(answer("202 Accepted", &[("Location", "/jobs/1")], b"")));
