@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Assignment, ClientApplication, Connection, Document, EntityChange, Origin, Problem, Snapshot,
-    Tenant, Tool, Toolset,
+    Tenant, Tool, Toolset, UpstreamDefinitions,
 };
 
 /// Most entities of all kinds together.
@@ -179,6 +179,8 @@ pub struct Entities {
     pub toolsets: Vec<Entry<Toolset>>,
     pub tools: Vec<Entry<Tool>>,
     pub assignments: Vec<Entry<Assignment>>,
+    /// What upstream MCP servers offer, as far as it is accepted: found out, not written down.
+    pub definitions: UpstreamDefinitions,
     pub(super) gaps: Gaps,
 }
 

@@ -24,6 +24,8 @@ pub enum ToolShape {
     V20250618,
     /// As 2025-06-18.
     V20251125,
+    /// As 2025-06-18.
+    V20260728,
 }
 
 /// How many shapes differ.
@@ -35,7 +37,7 @@ impl ToolShape {
         match self {
             Self::V20241105 => 0,
             Self::V20250326 => 1,
-            Self::V20250618 | Self::V20251125 => 2,
+            Self::V20250618 | Self::V20251125 | Self::V20260728 => 2,
         }
     }
 
@@ -127,7 +129,7 @@ impl Fragment {
         match shape {
             ToolShape::V20241105 => self.oldest.get_or_init(|| self.cut(b"")),
             ToolShape::V20250326 => self.middle.get_or_init(|| self.cut(&self.annotations)),
-            ToolShape::V20250618 | ToolShape::V20251125 => &self.newest,
+            ToolShape::V20250618 | ToolShape::V20251125 | ToolShape::V20260728 => &self.newest,
         }
     }
 

@@ -68,6 +68,7 @@ mod soap;
 mod tool;
 mod toolset;
 mod tree;
+mod upstream;
 mod view;
 mod yaml;
 
@@ -117,5 +118,9 @@ pub use secrets::MASK;
 pub use shown::ViewTool;
 pub use snapshot::Snapshot;
 pub use tool::{CompiledTool, NEXT_ARGUMENT, ToolKind};
+pub use upstream::{
+    Definition, DefinitionKind, DefinitionTrust, Definitions, Upstream, UpstreamDefinitions,
+    UpstreamEra, UpstreamPrompt, UpstreamServer, UpstreamSessions, UpstreamTool, UpstreamTransport,
+};
 pub use view::{View, ViewChange};
 pub(crate) use yaml::yaml_options;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     CircuitBreaker, ClientApplicationId, ClientCertificate, ConnectionId, Credential, Limits,
-    OperationName, Policy, Rate, Retries, SideEffect, TenantId, ToolPattern, ToolsetId,
+    OperationName, Policy, Rate, Retries, SideEffect, TenantId, ToolPattern, ToolsetId, Upstream,
 };
 use crate::mapping::{
     BodyFormat, Dialect, FieldRule, Requirement, ResultBudget, SoapOperation, XmlTypes,
@@ -195,6 +195,8 @@ pub enum ToolsetKind {
     Rest,
     /// Each tool is an operation of a SOAP service.
     Soap,
+    /// The tools, prompts and resources of an MCP server.
+    Mcp,
     /// The appliance's own tools.
     Builtin,
 }
@@ -224,7 +226,7 @@ pub struct Toolset {
     pub id: ToolsetId,
     /// Where its tools come from.
     pub kind: ToolsetKind,
-    /// The API behind it; `rest` and `soap` need one, `builtin` has none.
+    /// The API or server behind it; `builtin` has none, the others need one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<ConnectionId>,
     /// For people.
@@ -242,6 +244,9 @@ pub struct Toolset {
     /// The types of a SOAP service's messages.
     #[serde(default, skip_serializing_if = "is_default")]
     pub xml_types: XmlTypes,
+    /// How the MCP server behind it is spoken to, and how far what it offers is trusted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub upstream: Upstream,
 }
 
 /// The method of a tool's request.

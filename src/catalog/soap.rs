@@ -47,11 +47,11 @@ impl Backing<'_> {
                 );
                 return None;
             }
-            (ToolsetKind::Rest | ToolsetKind::Builtin, Some(_)) => {
+            (ToolsetKind::Rest | ToolsetKind::Mcp | ToolsetKind::Builtin, Some(_)) => {
                 faults.push("soap: only tools of a toolset of kind `soap` have it".to_owned());
                 return None;
             }
-            (ToolsetKind::Rest | ToolsetKind::Builtin, None) => return None,
+            (ToolsetKind::Rest | ToolsetKind::Mcp | ToolsetKind::Builtin, None) => return None,
         };
         if tool.method != ToolMethod::Post {
             faults.push("method: operations of a SOAP service are called with POST".to_owned());

@@ -13,7 +13,8 @@ use super::schema_hash::{hexadecimal, schema_hash, schema_version};
 use super::soap::Backing;
 use super::{
     Annotations, BuiltinTool, CompiledConnection, CompiledPolling, DiscoveryMode, OperationName,
-    Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId, constants, faults, remarks,
+    Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId, UpstreamTool, constants,
+    faults, remarks,
 };
 use crate::http::is_field_name;
 use crate::mapping::soap::SoapPlan;
@@ -41,6 +42,8 @@ pub enum ToolKind {
         /// response's envelope to JSON.
         soap: Option<Box<SoapPlan>>,
     },
+    /// A tool of an upstream MCP server.
+    Upstream(UpstreamTool),
     /// A tool of the appliance itself.
     Builtin(BuiltinTool),
 }
@@ -116,7 +119,7 @@ impl CompiledTool {
         match (&self.own_input, &self.kind) {
             (Some(own), _) => own,
             (None, ToolKind::Rest { request, .. }) => request.input_schema(),
-            (None, ToolKind::Builtin(_)) => &Value::Null,
+            (None, ToolKind::Upstream(_) | ToolKind::Builtin(_)) => &Value::Null,
         }
     }
 
@@ -319,7 +322,7 @@ impl CompiledTool {
                     && backing.connection.is_some_and(|connection| Arc::ptr_eq(own, connection))
                     && backing.is_of(soap.as_deref())
             }
-            ToolKind::Builtin(_) => false,
+            ToolKind::Upstream(_) | ToolKind::Builtin(_) => false,
         }
     }
 }

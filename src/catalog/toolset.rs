@@ -84,6 +84,7 @@ impl CompiledToolset {
     ) -> Arc<Self> {
         let mut compiled: Vec<Arc<CompiledTool>> = match entity.kind {
             ToolsetKind::Rest | ToolsetKind::Soap => Vec::with_capacity(tools.len()),
+            ToolsetKind::Mcp => Vec::new(),
             ToolsetKind::Builtin => builtins(entity, previous),
         };
         let mut unpublished = Vec::new();

@@ -10,7 +10,7 @@ use super::shown::ViewTool;
 use super::toolset::are_same;
 use super::{
     Assignment, ClientApplication, ClientApplicationId, Limits, MetaTool, Tenant, TenantId,
-    ToolListing, ToolShape,
+    ToolListing, ToolShape, UpstreamPrompt, UpstreamServer,
 };
 use crate::mapping::Dialect;
 
@@ -158,6 +158,26 @@ impl View {
     /// The finished result of `resources/list` in one page: `{"resources":[…]}`.
     pub fn resources_list(&self, shape: ToolShape) -> &Arc<[u8]> {
         self.prompts.resources_list(shape)
+    }
+
+    /// The upstream MCP servers behind its toolsets, in the order of their toolsets.
+    pub fn upstreams(&self) -> &[Arc<UpstreamServer>] {
+        &[]
+    }
+
+    /// The upstream prompt of that name.
+    pub fn upstream_prompt(&self, _name: &str) -> Option<&UpstreamPrompt> {
+        None
+    }
+
+    /// The upstream server that lists the resource with this URI, or a template that may fit it.
+    pub fn upstream_of_resource(&self, _uri: &str) -> Option<&Arc<UpstreamServer>> {
+        None
+    }
+
+    /// The upstream server that lists this URI template, exactly as it is written.
+    pub fn upstream_of_template(&self, _uri_template: &str) -> Option<&Arc<UpstreamServer>> {
+        None
     }
 
     pub(super) fn lists_the_same(&self, other: &Self) -> bool {

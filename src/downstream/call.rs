@@ -40,7 +40,7 @@ pub(crate) fn answer_plan(tool: &CompiledTool) -> Option<AnswerPlan<'_>> {
         ToolKind::Rest { connection, response, soap, .. } => {
             Some(AnswerPlan { connection, response, soap: soap.as_deref() })
         }
-        ToolKind::Builtin(_) => None,
+        ToolKind::Upstream(_) | ToolKind::Builtin(_) => None,
     }
 }
 

@@ -65,6 +65,7 @@ mod soap;
 mod tests;
 mod token_request;
 mod tokens;
+mod upstream;
 mod ws_security;
 
 pub use builtin::{Appliance, LISTED_MAX, Scope, run_builtin};
@@ -77,3 +78,7 @@ pub use foreseen::foreseen_failures;
 pub use keyring::Keyring;
 pub use resilience::Conditions;
 pub use rest::{AcrossCores, CallEnvironment, Called, RestCaller};
+pub use upstream::{
+    AnswerSender, Client, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamMethod,
+    UpstreamRequest,
+};

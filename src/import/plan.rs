@@ -23,7 +23,7 @@ use super::{
 };
 use crate::catalog::{
     ConnectionId, DESCRIPTION_BYTES_MAX, DiscoveryMode, Entities, Entry, OperationName, Origin,
-    TITLE_BYTES_MAX, TenantId, Tool, Toolset, ToolsetKind,
+    TITLE_BYTES_MAX, TenantId, Tool, Toolset, ToolsetKind, Upstream,
 };
 
 /// A change of a published tool.
@@ -416,6 +416,7 @@ impl<'a> Planning<'a> {
             system_prompt: None,
             discovery_mode: DiscoveryMode::default(),
             xml_types: self.types.merged.clone(),
+            upstream: Upstream::default(),
         })
     }
 
@@ -466,6 +467,7 @@ fn word_of(kind: ToolsetKind) -> &'static str {
     match kind {
         ToolsetKind::Rest => "rest",
         ToolsetKind::Soap => "soap",
+        ToolsetKind::Mcp => "mcp",
         ToolsetKind::Builtin => "builtin",
     }
 }

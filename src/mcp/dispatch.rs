@@ -134,5 +134,6 @@ fn shape(revision: Revision) -> ToolShape {
         Revision::V20250326 => ToolShape::V20250326,
         Revision::V20250618 => ToolShape::V20250618,
         Revision::V20251125 => ToolShape::V20251125,
+        Revision::V20260728 => ToolShape::V20260728,
     }
 }

@@ -113,7 +113,7 @@ fn ask_in(
 }
 
 fn ask(view: &View, method: &str, params: &Value) -> Result<Value, RpcError> {
-    ask_in(view, Revision::NEWEST, 0, method, params)
+    ask_in(view, Revision::NEWEST_WITH_SESSIONS, 0, method, params)
 }
 
 const PROMPT: &str = "Pets are \"animals\".\n\nYou serve the desk.\n\nBe brief.";
@@ -154,7 +154,8 @@ fn lists_of_prompts_and_resources_have_the_form_of_the_revision_and_come_in_page
     }
     // A cursor is good for the list it was made for and for no other.
     let finder = view("finder");
-    let page = ask_in(&finder, Revision::NEWEST, 1, "tools/list", &json!({})).unwrap();
+    let page =
+        ask_in(&finder, Revision::NEWEST_WITH_SESSIONS, 1, "tools/list", &json!({})).unwrap();
     let cursor = json!({"cursor": page["nextCursor"]});
     assert!(ask(&finder, "tools/list", &cursor).is_ok());
     for method in ["prompts/list", "resources/list", "resources/templates/list"] {
@@ -186,7 +187,7 @@ fn the_rest_of_a_result_is_for_whoever_keeps_it() {
     let uri = "runtime://results/abc";
     let text =
         json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
-    let step = step(&desk, Revision::NEWEST, 0, &text.to_string());
+    let step = step(&desk, Revision::NEWEST_WITH_SESSIONS, 0, &text.to_string());
     assert!(matches!(step, Step::ReadKept(kept) if kept == uri), "{text}");
 }
 

@@ -81,9 +81,12 @@ impl ServerInfo {
     }
 }
 
-/// The revision to answer with: the one asked for where it is known, else the newest of ours.
+/// The revision to answer with: the one asked for where it is known and has sessions, else the
+/// newest of ours that has.
 pub fn negotiate(asked: &str) -> Revision {
-    Revision::parse(asked.as_bytes()).unwrap_or(Revision::NEWEST)
+    Revision::parse(asked.as_bytes())
+        .filter(|revision| !revision.is_modern())
+        .unwrap_or(Revision::NEWEST_WITH_SESSIONS)
 }
 
 pub(super) fn initialize<'a>(

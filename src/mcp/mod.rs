@@ -15,7 +15,9 @@
 
 mod batch;
 mod call;
+mod conversation;
 mod dispatch;
+mod envelope;
 mod initialize;
 mod meta_tool;
 mod method;
@@ -32,7 +34,9 @@ mod tests;
 
 pub use batch::check_batch;
 pub use call::{Invocation, progress_token};
+pub use conversation::{Ask, AskMethod, AskOutcome, Asks, LogLevel, Told};
 pub use dispatch::{DispatchContext, Step, dispatch};
+pub use envelope::Envelope;
 pub use initialize::{Initialization, ServerInfo, negotiate};
 pub use meta_tool::{MetaToolCall, described, schemas, search};
 pub use method::Method;

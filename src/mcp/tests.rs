@@ -51,7 +51,7 @@ impl Client {
         Self {
             view: view("desk"),
             server: ServerInfo::new("ringway", "Ringway", "1.2.3", true),
-            revision: Revision::NEWEST,
+            revision: Revision::NEWEST_WITH_SESSIONS,
             in_session: false,
             page_size: 0,
         }
@@ -370,14 +370,17 @@ fn outcomes_have_the_form_of_the_revision() {
     }
     let both =
         ToolOutcome::Success { structured_json: Some(b"{}".to_vec()), text: Some("t".into()) };
-    let result = shaped(&both, Revision::NEWEST);
+    let result = shaped(&both, Revision::NEWEST_WITH_SESSIONS);
     let expected = json!({"content": text_block("t"), "structuredContent": {}, "isError": false});
     assert_eq!(result, expected);
     let text = ToolOutcome::Success { structured_json: None, text: Some("a\n\"b\"".into()) };
     let expected = json!({"content": text_block("a\n\"b\""), "isError": false});
-    assert_eq!(shaped(&text, Revision::NEWEST), expected);
+    assert_eq!(shaped(&text, Revision::NEWEST_WITH_SESSIONS), expected);
     let nothing = ToolOutcome::Success { structured_json: None, text: None };
-    assert_eq!(shaped(&nothing, Revision::NEWEST), json!({"content": [], "isError": false}));
+    assert_eq!(
+        shaped(&nothing, Revision::NEWEST_WITH_SESSIONS),
+        json!({"content": [], "isError": false})
+    );
 }
 
 #[test]

@@ -106,7 +106,7 @@ mod tests {
             let capabilities = ClientCapabilities::default();
             let record = SessionRecord::new(
                 &owner,
-                Revision::NEWEST,
+                Revision::NEWEST_WITH_SESSIONS,
                 client,
                 capabilities,
                 created_ms,

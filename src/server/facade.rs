@@ -185,7 +185,7 @@ async fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
             let answering = Answering {
                 kind: AnswerKind::Json,
                 session: None,
-                revision: Revision::NEWEST,
+                revision: Revision::NEWEST_WITH_SESSIONS,
                 header: None,
                 echo: echo.clone(),
             };
@@ -242,8 +242,8 @@ fn body(
     supplement: &Supplement,
 ) -> Vec<u8> {
     // Of this revision every outcome is a result.
-    let result =
-        mcp::tool_result(outcome, supplement, Revision::NEWEST).unwrap_or(ResultBody::EMPTY);
+    let result = mcp::tool_result(outcome, supplement, Revision::NEWEST_WITH_SESSIONS)
+        .unwrap_or(ResultBody::EMPTY);
     let result = result.as_bytes();
     let mut body = Vec::with_capacity(result.len() + 128);
     body.push(b'{');

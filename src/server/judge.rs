@@ -107,6 +107,7 @@ pub(super) fn intend<'a>(
 ) -> (Intent<'a>, SideEffect) {
     match &tool.kind {
         ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
+        ToolKind::Upstream(_) => todo!("upstream calls"),
         ToolKind::Rest { request: plan, soap, .. } => {
             match read(plan, soap.as_deref(), arguments) {
                 Ok((arguments, request)) => {

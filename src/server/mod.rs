@@ -18,6 +18,7 @@ mod change_error;
 mod change_log;
 mod connection;
 mod connections;
+mod conversation;
 mod core;
 mod cores;
 mod declared;

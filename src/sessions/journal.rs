@@ -163,7 +163,14 @@ mod tests {
         let owner = Owner::new("acme", "desk", "open").unwrap();
         let client = ClientInfo { name: "client", version: "1" };
         let capabilities = ClientCapabilities::default();
-        let record = SessionRecord::new(&owner, Revision::NEWEST, client, capabilities, 5, 9000);
+        let record = SessionRecord::new(
+            &owner,
+            Revision::NEWEST_WITH_SESSIONS,
+            client,
+            capabilities,
+            5,
+            9000,
+        );
         let key = SessionKey::from_slice(&[number; 16]).unwrap();
         table.insert(table.reserve("acme", 300).unwrap(), key, record)
     }

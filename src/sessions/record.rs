@@ -330,8 +330,14 @@ mod tests {
         let owner = Owner::new("t", "c", "k").unwrap();
         let name = "é".repeat(100);
         let client = ClientInfo { name: &name[..], version: "" };
-        let record =
-            SessionRecord::new(&owner, Revision::NEWEST, client, ClientCapabilities::NONE, 0, 0);
+        let record = SessionRecord::new(
+            &owner,
+            Revision::NEWEST_WITH_SESSIONS,
+            client,
+            ClientCapabilities::NONE,
+            0,
+            0,
+        );
         assert_eq!(record.client().name, "é".repeat(64));
     }
 

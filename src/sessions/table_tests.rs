@@ -23,7 +23,14 @@ fn record(table: &SessionTable, now_ms: u64) -> SessionRecord {
     let client = ClientInfo { name: "some-client-name", version: "1.20.3" };
     let capabilities = ClientCapabilities::ROOTS;
     let expires_ms = table.expires_ms(now_ms);
-    SessionRecord::new(&alice(), Revision::NEWEST, client, capabilities, now_ms, expires_ms)
+    SessionRecord::new(
+        &alice(),
+        Revision::NEWEST_WITH_SESSIONS,
+        client,
+        capabilities,
+        now_ms,
+        expires_ms,
+    )
 }
 
 fn open(table: &SessionTable, number: u64, now_ms: u64) -> Arc<Session> {
