@@ -95,9 +95,9 @@ pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
 pub use list::ListEntry;
 pub use meta_tool::MetaTool;
 pub use model::{
-    Annotations, Assignment, ClientApplication, Connection, Correlation, CorrelationStrategy,
-    DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing,
-    ToolMethod, Toolset, ToolsetKind,
+    Annotations, Assignment, ClientApplication, Confirm, Connection, Correlation,
+    CorrelationStrategy, DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy,
+    Tenant, Tool, ToolListing, ToolMethod, Toolset, ToolsetKind,
 };
 pub(crate) use names::is_match;
 pub use names::{

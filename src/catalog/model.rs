@@ -370,6 +370,9 @@ pub struct Tool {
     /// Whether a person should confirm a call; where absent, one that destroys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation_recommended: Option<bool>,
+    /// Which calls its user is asked about before they are made; none where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
     /// The most its result may hold.
     #[serde(default, skip_serializing_if = "is_default")]
     pub budget: ResultBudget,
@@ -388,6 +391,29 @@ pub struct Tool {
     /// Whether it is published.
     #[serde(default = "enabled")]
     pub enabled: bool,
+}
+
+/// Which calls of a tool its user is asked about before they are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirm {
+    /// Those that destroy.
+    Destructive,
+    /// Those that change something.
+    Writes,
+    /// All.
+    Always,
+}
+
+impl Confirm {
+    /// Whether a call that does this is asked about.
+    pub fn concerns(self, effect: SideEffect) -> bool {
+        match self {
+            Self::Destructive => effect == SideEffect::Destructive,
+            Self::Writes => effect != SideEffect::Read,
+            Self::Always => true,
+        }
+    }
 }
 
 /// How the result of a call is come by that the API answers with 202 and a `Location`.

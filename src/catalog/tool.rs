@@ -12,9 +12,9 @@ use super::fragment::{EntryText, Fragment, Hints, Safety};
 use super::schema_hash::{hexadecimal, schema_hash, schema_version};
 use super::soap::Backing;
 use super::{
-    Annotations, BuiltinTool, CompiledConnection, CompiledPolling, DiscoveryMode, OperationName,
-    Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId, UpstreamTool, constants,
-    faults, remarks,
+    Annotations, BuiltinTool, CompiledConnection, CompiledPolling, Confirm, DiscoveryMode,
+    OperationName, Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId, UpstreamTool,
+    constants, faults, remarks,
 };
 use crate::http::is_field_name;
 use crate::mapping::soap::SoapPlan;
@@ -71,6 +71,8 @@ pub struct CompiledTool {
     pub side_effect_by: Option<EffectByArgument>,
     /// Whether a person should confirm a call.
     pub confirmation_recommended: bool,
+    /// Which calls its user is asked about before they are made.
+    pub confirm: Option<Confirm>,
     /// SHA-256 of the full input and output schemas in canonical form.
     pub schema_hash: [u8; 32],
     /// Tells schemas apart as the hash does, shorter.
@@ -249,7 +251,10 @@ impl CompiledTool {
             hints: hints(tool, &effects),
             side_effect: effects.base,
             side_effect_by: effects.by_argument,
-            confirmation_recommended: tool.confirmation_recommended.unwrap_or(is_destructive),
+            confirmation_recommended: tool
+                .confirmation_recommended
+                .unwrap_or(is_destructive || tool.confirm.is_some()),
+            confirm: tool.confirm,
             schema_hash,
             schema_version: schema_version(&schema_hash),
             budget: tool.budget,
@@ -293,6 +298,7 @@ impl CompiledTool {
             side_effect: SideEffect::Read,
             side_effect_by: None,
             confirmation_recommended: false,
+            confirm: None,
             schema_hash,
             schema_version: schema_version(&schema_hash),
             budget: ResultBudget::default(),

@@ -79,6 +79,6 @@ pub use keyring::Keyring;
 pub use resilience::Conditions;
 pub use rest::{AcrossCores, CallEnvironment, Called, RestCaller};
 pub use upstream::{
-    AnswerSender, Client, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamMethod,
-    UpstreamRequest,
+    AnswerSender, Client, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamCalled,
+    UpstreamMethod, UpstreamRequest, Upstreams,
 };

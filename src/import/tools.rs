@@ -56,6 +56,7 @@ pub(super) fn tool_of(
         side_effect: described.side_effect,
         side_effect_by: None,
         confirmation_recommended: None,
+        confirm: None,
         budget: ResultBudget::default(),
         log_payloads: false,
         redact: Vec::new(),

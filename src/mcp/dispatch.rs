@@ -7,6 +7,7 @@ use super::call::{Invocation, cancelled};
 use super::initialize::{Initialization, ServerInfo, initialize};
 use super::method::Method;
 use super::paging::{self, Prompts, Resources, Tools};
+use super::pass_on::{NOTHING_TO_COMPLETE, PassOn};
 use super::refusal::{method_not_found, unknown_prompt, unknown_resource};
 use super::resources;
 use crate::catalog::{ToolShape, View};
@@ -42,6 +43,8 @@ pub enum Step<'a> {
     /// Answer with the rest of a result that is kept under this URI, or with
     /// [`unknown_resource`](super::unknown_resource).
     ReadKept(Cow<'a, str>),
+    /// Have an upstream server answer.
+    PassOn(PassOn),
     /// Have [`View::tools_list`] put together, which is too much for a core, and dispatch again.
     MakeToolsList(ToolShape),
     /// Nothing to answer: accepted.
@@ -102,16 +105,26 @@ fn request<'a>(
             match resources::read(view, &uri) {
                 Some(resources::Found::Text(body)) => body,
                 Some(resources::Found::Kept) => return Ok(Step::ReadKept(uri)),
-                None => return Err(unknown_resource(&uri)),
+                None => match PassOn::read(view, &uri) {
+                    Some(passed_on) => return Ok(Step::PassOn(passed_on)),
+                    None => return Err(unknown_resource(&uri)),
+                },
             }
         }
         Method::PromptsGet => {
             let name = params.and_then(|params| params.get("name")).and_then(Raw::as_str);
             let name =
                 name.ok_or_else(|| RpcError::invalid_params("prompts/get needs `name`, a string"))?;
-            let prompt = view.prompt(&name).ok_or_else(|| unknown_prompt(&name))?;
-            resources::messages(prompt)
+            match (view.prompt(&name), PassOn::prompt(view, &name, params)) {
+                (Some(prompt), _) => resources::messages(prompt),
+                (None, Some(passed_on)) => return Ok(Step::PassOn(passed_on)),
+                (None, None) => return Err(unknown_prompt(&name)),
+            }
         }
+        Method::Complete => match PassOn::complete(view, params)? {
+            Some(passed_on) => return Ok(Step::PassOn(passed_on)),
+            None => ResultBody::Static(NOTHING_TO_COMPLETE),
+        },
         // A notification's name with an id is no method.
         Method::Initialized | Method::Cancelled | Method::Other => {
             return Err(method_not_found(name));

@@ -21,6 +21,8 @@ pub enum Method {
     PromptsList,
     /// `prompts/get`
     PromptsGet,
+    /// `completion/complete`
+    Complete,
     /// `notifications/initialized`
     Initialized,
     /// `notifications/cancelled`
@@ -32,7 +34,7 @@ pub enum Method {
 impl Method {
     /// All that are known.
     #[cfg(test)]
-    const KNOWN: [Self; 11] = [
+    const KNOWN: [Self; 12] = [
         Self::Initialize,
         Self::Ping,
         Self::ToolsList,
@@ -42,6 +44,7 @@ impl Method {
         Self::ResourcesRead,
         Self::PromptsList,
         Self::PromptsGet,
+        Self::Complete,
         Self::Initialized,
         Self::Cancelled,
     ];
@@ -60,6 +63,7 @@ impl Method {
             "resources/read" => Self::ResourcesRead,
             "prompts/list" => Self::PromptsList,
             "prompts/get" => Self::PromptsGet,
+            "completion/complete" => Self::Complete,
             _ => Self::Other,
         }
     }
@@ -76,6 +80,7 @@ impl Method {
             Self::ResourcesRead => "resources/read",
             Self::PromptsList => "prompts/list",
             Self::PromptsGet => "prompts/get",
+            Self::Complete => "completion/complete",
             Self::Initialized => "notifications/initialized",
             Self::Cancelled => "notifications/cancelled",
             Self::Other => "other",

@@ -24,7 +24,9 @@ mod method;
 mod notifications;
 mod outcome;
 mod paging;
+mod pass_on;
 mod refusal;
+mod relayed;
 mod resources;
 
 #[cfg(test)]
@@ -44,7 +46,9 @@ pub use notifications::{
     PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, progress,
 };
 pub use outcome::{File, KeptAt, Supplement, ToolOutcome, tool_result};
+pub use pass_on::PassOn;
 pub use refusal::{unknown_resource, unknown_tool};
+pub use relayed::{Relayed, relayed_error, relayed_result};
 pub use resources::{KEPT_RESULTS, blob_resource, json_resource};
 
 pub use crate::sessions::Revision;

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::Revision;
+use super::relayed::{self, Relayed};
 use crate::json;
 use crate::rpc::{ResultBody, RpcError};
 
@@ -21,6 +22,8 @@ pub enum ToolOutcome {
     },
     /// It worked, and what came is neither JSON nor text.
     File(Box<File>),
+    /// An upstream server answered, well or not.
+    Relayed(Box<Relayed>),
     /// It did not; the text says why, for the model to read.
     Failure {
         /// What happened and what to do.
@@ -105,6 +108,7 @@ pub fn tool_result(
             Ok(success(structured_json.as_deref(), text.as_deref(), supplement, revision))
         }
         ToolOutcome::File(file) => Ok(file_result(file, supplement, revision)),
+        ToolOutcome::Relayed(result) => Ok(relayed::tool_result(result, supplement, revision)),
         ToolOutcome::Failure { text } => Ok(failure(text, supplement)),
         ToolOutcome::InvalidArguments { text } if revision >= Revision::V20251125 => {
             Ok(failure(text, supplement))

@@ -54,3 +54,31 @@ impl downstream::Client for Conversation {
         Box::pin(std::future::ready(AskOutcome::Unheard))
     }
 }
+
+/// The client of a request that nobody can be asked about: over the REST facade, in a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Nobody;
+
+impl downstream::Client for Nobody {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::NONE
+    }
+
+    fn log_level(&self) -> Option<LogLevel> {
+        None
+    }
+
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    fn is_modern(&self) -> bool {
+        false
+    }
+
+    fn tell(&self, _told: Told) {}
+
+    fn ask(&self, _ask: Ask) -> Pin<Box<dyn Future<Output = AskOutcome> + '_>> {
+        Box::pin(std::future::ready(AskOutcome::Unheard))
+    }
+}

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     audit::{self, Writer},
-    downstream::RestCaller,
+    downstream::{RestCaller, Upstreams},
     http::{self, BodyLength},
     identity::Caller,
     rt::{self, Notify, OneshotSender, Stop, Undelivered},
@@ -48,6 +48,7 @@ pub(crate) struct Core {
     pub(crate) streams: RefCell<StreamTable>,
     pub(crate) outlets: Rc<Outlets>,
     pub(crate) rest: RestCaller,
+    pub(crate) upstreams: Upstreams,
     execution_ids: RefCell<ExecutionIds>,
     pub(crate) write_behind: WriteBehind,
     /// This core's end of the audit log.
@@ -75,11 +76,12 @@ pub(crate) struct Parts {
     pub(crate) streams: StreamTable,
     pub(crate) write_behind: WriteBehind,
     pub(crate) rest: RestCaller,
+    pub(crate) upstreams: Upstreams,
 }
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Rc<Self> {
-        let Parts { index, shared, streams, write_behind, rest } = parts;
+        let Parts { index, shared, streams, write_behind, rest, upstreams } = parts;
         let mut seed = [0; 8];
         random_bytes(&mut seed);
         let settings = &shared.settings;
@@ -92,6 +94,7 @@ impl Core {
             streams: RefCell::new(streams),
             outlets: Rc::new(Outlets::new(index, settings.runtime.mcp.sse.outlet_bytes_max)),
             rest,
+            upstreams,
             execution_ids: RefCell::new(ExecutionIds::new(u64::from_le_bytes(seed))),
             write_behind,
             audit: shared.audit.writer(usize::from(index)),

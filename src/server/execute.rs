@@ -4,31 +4,38 @@
 //! knows nothing of JSON-RPC; here its ending becomes a reply. What is too large for a core is waited
 //! for before the work counts as begun, so that it is refused as everything else is.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{rc::Rc, sync::Arc};
 
 use super::{
-    invoke::{self, Beginning, Begun, Ended, Ending, Judging, Refused, ToolCall, ToolRequest},
-    note, offload, parts,
+    batch,
+    conversation::Conversation,
+    ending::{Ended, Ending, Refused},
+    input_required,
+    invoke::{self, Beginning, Begun, Partner, ToolRequest},
+    note,
+    pass_on::PassedOn,
     refusal::Refusal,
     running::{Answered, Job, Outcome, Registration, Running, Single, cancelled},
+    tool_call::ToolCall,
     trail::{Origin, Trail, call_type_of},
+    waiting::Waiting,
 };
 use crate::{
     audit,
-    catalog::ToolShape,
     governance::{Class, Level, Limited},
     http::RequestView,
     json::Kind,
     mcp::{
-        self, DispatchContext, Initialization, Invocation, Revision, Step, Supplement, ToolOutcome,
+        self, DispatchContext, Initialization, Invocation, PassOn, Revision, Step, Supplement,
+        ToolOutcome,
     },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
-    rt::{self, Either},
     sessions::Session,
     telemetry::{MethodLabel, OutcomeLabel},
 };
 
 /// Who asks, as execution needs it.
+#[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
     pub(crate) origin: Origin<'a>,
     pub(crate) revision: Revision,
@@ -37,6 +44,16 @@ pub(crate) struct Asking<'a> {
     pub(crate) initialized: bool,
     /// The HTTP request.
     pub(crate) http: RequestView<'a>,
+    /// Whether its client may be asked and told things while a request runs: not in a batch, whose
+    /// answers come together.
+    pub(crate) converses: bool,
+}
+
+impl Asking<'_> {
+    /// Whom a request may talk to while it runs.
+    fn partner<'b>(&'b self, progress_token: Option<&'b str>) -> Option<Partner<'b>> {
+        self.converses.then_some(Partner { asking: self, progress_token })
+    }
 }
 
 /// What a body leads to.
@@ -62,7 +79,7 @@ pub(crate) fn charge_single(origin: &Origin<'_>, incoming: &Incoming<'_>) -> Res
     }
 }
 
-fn charge(origin: &Origin<'_>, message: &Message<'_>) -> Result<(), Limited> {
+pub(super) fn charge(origin: &Origin<'_>, message: &Message<'_>) -> Result<(), Limited> {
     let class = match message {
         Message::Request { method, .. } if !is_light(method) => Class::Requests,
         _ => Class::Light,
@@ -86,7 +103,7 @@ pub(crate) fn note_refused(origin: &Origin<'_>, incoming: &Incoming<'_>, refusal
     }
 }
 
-fn note_refused_one(origin: &Origin<'_>, message: &Message<'_>, refusal: &Refusal) {
+pub(super) fn note_refused_one(origin: &Origin<'_>, message: &Message<'_>, refusal: &Refusal) {
     let Message::Request { method, .. } = message else { return };
     let method = mcp::Method::of(method);
     if let Some(call_type) = call_type_of(method)
@@ -109,7 +126,7 @@ pub(crate) async fn begin(
     }
     match incoming {
         Incoming::Single(message) => single(asking, message, open_session).await,
-        Incoming::Batch(entries) => batch(asking, entries, open_session).await,
+        Incoming::Batch(entries) => batch::begin(asking, entries, open_session).await,
     }
 }
 
@@ -129,189 +146,33 @@ async fn single(
     Ok(match entry {
         Entry::Done(reply) => Work::Done(Outcome::Reply(reply)),
         Entry::Cancelled(id) => Work::Done(Outcome::Cancelled(id)),
-        Entry::Running { call, progress_token } => {
+        Entry::Running { call, progress_token, conversation } => {
             let running = Running::Single(call);
-            Work::Running(Job { running, progress_token, note: note::single(id) })
+            Work::Running(Job { running, progress_token, conversation, note: note::single(id) })
         }
     })
 }
 
-async fn batch(
-    asking: &Asking<'_>,
-    entries: &[Result<Message<'_>, RpcError>],
-    open_session: OpenSession<'_>,
-) -> Result<Work, Refusal> {
-    let mut parts = Vec::with_capacity(entries.len());
-    let mut ids = Vec::new();
-    for entry in entries {
-        match entry {
-            Ok(message) => match message.request_id() {
-                Some(id) => {
-                    ids.push(id);
-                    parts.push(entry_of(asking, id, message, &mut *open_session).await?);
-                }
-                // What is over a limit is passed over: nobody can be told.
-                None if charge(&asking.origin, message).is_err() => {}
-                None => heed(asking, message),
-            },
-            Err(error) => parts.push(Entry::Done(Reply::without_id(error.clone()))),
-        }
-    }
-    if parts.is_empty() {
-        return Ok(Work::Nothing);
-    }
-    if !parts.iter().any(|part| matches!(part, Entry::Running { .. })) {
-        let replies = bounded(parts.into_iter().filter_map(Entry::done));
-        return Ok(Work::Done(Outcome::Batch(replies)));
-    }
-    let note = note::batch(ids.into_iter());
-    let running = Running::Batch(Box::pin(all(parts)));
-    Ok(Work::Running(Job { running, progress_token: None, note }))
-}
-
-/// A request of a batch. One that there is no room for has its own error; the others go on.
-async fn entry_of(
-    asking: &Asking<'_>,
-    id: Id<'_>,
-    message: &Message<'_>,
-    open_session: OpenSession<'_>,
-) -> Result<Entry, Refusal> {
-    let charged = charge(&asking.origin, message).map_err(|limited| {
-        let refusal = Refusal::Limited(limited);
-        note_refused_one(&asking.origin, message, &refusal);
-        refusal
-    });
-    let next = charged.and_then(|()| request(asking, id, message, open_session));
-    let entry = match next {
-        Ok(Next::Waiting(waiting)) => Box::pin(waiting.over(asking, id, message)).await,
-        Ok(Next::Entry(entry)) => Ok(entry),
-        Err(refusal) => Err(refusal),
-    };
-    match entry {
-        Err(
-            refusal @ (Refusal::Limited(_)
-            | Refusal::AuditUnavailable
-            | Refusal::Busy
-            | Refusal::TenantBusy),
-        ) => Ok(Entry::Done(Reply::new(id.to_owned_id(), Err(refusal.error())))),
-        other => other,
-    }
-}
-
-/// Answers of a batch beyond this size are errors instead: a hundred small requests must not make
-/// an answer a hundred times the largest one.
-const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// The answers of a batch, within its size.
-fn bounded(parts: impl Iterator<Item = Reply>) -> Vec<Reply> {
-    let mut bytes = 0;
-    parts
-        .map(|reply| {
-            bytes += reply.len();
-            match (bytes > BATCH_BYTES_MAX, reply.id) {
-                (true, Some(id)) => {
-                    let text = "the answers of this batch are too large together; ask one by one";
-                    Reply::new(id, Err(RpcError::new(code::SERVER, text)))
-                }
-                (_, id) => Reply { id, body: reply.body },
-            }
-        })
-        .collect()
-}
-
 /// What becomes of a request at once.
-enum Next {
+pub(super) enum Next {
     Entry(Entry),
     Waiting(Waiting),
 }
 
-/// A request that goes on once the workers have done something for it.
-enum Waiting {
-    /// The list of tools is put together.
-    List(Box<Trail>, ToolShape),
-    /// The part of a result with this URI is made.
-    Kept(Box<Trail>, Box<str>),
-    /// The arguments of a call are judged.
-    Call(Box<Judging>, Option<Box<str>>),
-}
-
-impl Waiting {
-    /// Waits, and goes on.
-    async fn over(
-        self,
-        asking: &Asking<'_>,
-        id: Id<'_>,
-        message: &Message<'_>,
-    ) -> Result<Entry, Refusal> {
-        match self {
-            Self::Call(judging, progress_token) => {
-                let id = id.to_owned_id();
-                // Registered now, so that the client can cancel it already.
-                let registration = match Registration::new(asking.origin.core, asking.session, &id)
-                {
-                    Ok(registration) => registration,
-                    Err(error) => {
-                        judging.refuse(reason_of(&error));
-                        return Ok(Entry::Done(Reply::new(id, Err(error))));
-                    }
-                };
-                let judged = judging.judged();
-                let begun = match &registration {
-                    None => judged.await?,
-                    Some(registration) => match rt::race(judged, registration.cancelled()).await {
-                        Either::Left(begun) => begun?,
-                        Either::Right(()) => {
-                            note_cancelled(&asking.origin);
-                            return Ok(Entry::Cancelled(id));
-                        }
-                    },
-                };
-                match begun {
-                    Begun::Ended(ended) => over(ended, asking.revision, id),
-                    Begun::Running(call) => {
-                        Ok(running(call, asking.revision, id, registration, progress_token))
-                    }
-                }
-            }
-            Self::List(trail, shape) => {
-                let origin = &asking.origin;
-                if let Err(refusal) = offload::make_list(origin.core, origin.view, shape).await {
-                    return Err(refused(*trail, refusal));
-                }
-                let body = match mcp::dispatch(&context(asking), message) {
-                    Step::Reply(body) => Ok(body),
-                    Step::Error(error) => Err(error),
-                    _ => Err(RpcError::internal()),
-                };
-                Ok(replied(asking, id, message, Some(*trail), body))
-            }
-            Self::Kept(trail, uri) => match parts::read(&asking.origin, &uri).await {
-                Ok(body) => Ok(replied(asking, id, message, Some(*trail), body)),
-                Err(error) => Err(refused(*trail, error.into())),
-            },
-        }
-    }
-}
-
-/// A request that was begun and is refused after all.
-fn refused(trail: Trail, refusal: Refusal) -> Refusal {
-    trail.refuse(refusal.reason());
-    refusal
-}
-
 /// One request's part of the work.
-enum Entry {
+pub(super) enum Entry {
     Done(Reply),
     Running {
         call: Single,
         progress_token: Option<Box<str>>,
+        conversation: Option<Rc<Conversation>>,
     },
     /// Its client wants no answer any more.
     Cancelled(OwnedId),
 }
 
 impl Entry {
-    fn done(self) -> Option<Reply> {
+    pub(super) fn done(self) -> Option<Reply> {
         match self {
             Self::Done(reply) => Some(reply),
             Self::Cancelled(id) => Some(cancelled(id)),
@@ -320,24 +181,7 @@ impl Entry {
     }
 }
 
-/// Runs the calls of a batch side by side; its size is bounded where it is parsed.
-async fn all(mut parts: Vec<Entry>) -> Vec<Reply> {
-    poll_fn(|context| {
-        let mut open = false;
-        for part in &mut parts {
-            let Entry::Running { call, .. } = part else { continue };
-            match call.as_mut().poll(context) {
-                Poll::Pending => open = true,
-                Poll::Ready(answered) => *part = Entry::Done(answered.reply()),
-            }
-        }
-        if open { Poll::Pending } else { Poll::Ready(()) }
-    })
-    .await;
-    bounded(parts.into_iter().filter_map(Entry::done))
-}
-
-fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
+pub(super) fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
     let core = asking.origin.core;
     DispatchContext {
         view: asking.origin.view,
@@ -349,7 +193,7 @@ fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
 }
 
 /// Takes note of a notification or a response.
-fn heed(asking: &Asking<'_>, message: &Message<'_>) {
+pub(super) fn heed(asking: &Asking<'_>, message: &Message<'_>) {
     let core = asking.origin.core;
     if let Step::Cancel(id) = mcp::dispatch(&context(asking), message)
         && let Some(call) = asking.session.and_then(|session| session.call(id.text().as_bytes()))
@@ -364,7 +208,7 @@ fn heed(asking: &Asking<'_>, message: &Message<'_>) {
     );
 }
 
-fn request(
+pub(super) fn request(
     asking: &Asking<'_>,
     id: Id<'_>,
     message: &Message<'_>,
@@ -407,6 +251,12 @@ fn request(
             }
             None => Err(RpcError::internal()),
         },
+        Step::PassOn(request) => match trail {
+            Some(trail) => {
+                return Ok(Next::Entry(pass_on(asking, id.to_owned_id(), message, request, trail)));
+            }
+            None => Err(RpcError::internal()),
+        },
         // Neither comes of a request.
         Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
     };
@@ -414,7 +264,7 @@ fn request(
 }
 
 /// The entry of a request that is answered.
-fn replied(
+pub(super) fn replied(
     asking: &Asking<'_>,
     id: Id<'_>,
     message: &Message<'_>,
@@ -459,7 +309,7 @@ fn subject(method: mcp::Method, message: &Message<'_>) -> Option<Box<str>> {
 }
 
 /// The reason of a request that was answered with this error, as records name it.
-fn reason_of(error: &RpcError) -> &'static str {
+pub(super) fn reason_of(error: &RpcError) -> &'static str {
     match error.code {
         code::METHOD_NOT_FOUND => "method_not_found",
         code::RESOURCE_NOT_FOUND => "unknown_resource",
@@ -475,11 +325,17 @@ fn invoke(
     invocation: &Invocation<'_>,
     trail: Trail,
 ) -> Result<Next, Refusal> {
-    let asked =
-        ToolRequest { name: &invocation.name, arguments: invocation.arguments, http: asking.http };
-    let progress_token = invocation.progress_token.map(|token| token.text().into());
+    let progress_token = invocation.progress_token.map(|token| token.text());
+    let asked = ToolRequest {
+        name: &invocation.name,
+        arguments: invocation.arguments,
+        http: asking.http,
+        partner: asking.partner(progress_token),
+    };
+    let begun = invoke::begin(trail, &asked);
+    let progress_token = progress_token.map(Box::from);
     let revision = asking.revision;
-    let call = match invoke::begin(trail, &asked) {
+    let call = match begun {
         Beginning::Judging(judging) => {
             return Ok(Next::Waiting(Waiting::Call(judging, progress_token)));
         }
@@ -496,7 +352,7 @@ fn invoke(
 }
 
 /// The entry of a call that is over at once.
-fn over(ended: Ended, revision: Revision, id: OwnedId) -> Result<Entry, Refusal> {
+pub(super) fn over(ended: Ended, revision: Revision, id: OwnedId) -> Result<Entry, Refusal> {
     match ended {
         // Over HTTP a request that is over a limit has a status of its own; only the tool's own
         // limit is for the model to read.
@@ -509,19 +365,44 @@ fn over(ended: Ended, revision: Revision, id: OwnedId) -> Result<Entry, Refusal>
 }
 
 /// The entry of a call that is under way.
-fn running(
+pub(super) fn running(
     call: ToolCall,
     revision: Revision,
     id: OwnedId,
     registration: Option<Registration>,
     progress_token: Option<Box<str>>,
 ) -> Entry {
+    let conversation = call.conversation();
     let running = async move { answered(call.run(registration).await, revision, id) };
-    Entry::Running { call: Box::pin(running), progress_token }
+    Entry::Running { call: Box::pin(running), progress_token, conversation }
+}
+
+/// The entry of a request that an upstream answers.
+fn pass_on(
+    asking: &Asking<'_>,
+    id: OwnedId,
+    message: &Message<'_>,
+    request: PassOn,
+    mut trail: Trail,
+) -> Entry {
+    trail.asked = subject(request.method, message);
+    let progress_token = mcp::progress_token(message.params()).map(|token| token.text());
+    let passed = PassedOn::new(trail, request, asking, asking.partner(progress_token));
+    match Registration::new(asking.origin.core, asking.session, &id) {
+        Ok(registration) => {
+            let conversation = passed.conversation();
+            let call = Box::pin(passed.run(registration, asking.revision, id));
+            Entry::Running { call, progress_token: progress_token.map(Box::from), conversation }
+        }
+        Err(error) => {
+            passed.refuse(reason_of(&error));
+            Entry::Done(Reply::new(id, Err(error)))
+        }
+    }
 }
 
 /// Counts a call that its client cancelled before it was begun; its trail tells of it by itself.
-fn note_cancelled(origin: &Origin<'_>) {
+pub(super) fn note_cancelled(origin: &Origin<'_>) {
     let elapsed = origin.arrived.elapsed();
     origin.core.metrics.request(MethodLabel::ToolsCall, OutcomeLabel::Cancelled, elapsed);
 }
@@ -535,6 +416,10 @@ fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
         Ending::Limited(limited) => failure(limited.text(), revision),
+        Ending::Told(error) => Err(mcp::relayed_error(error, false, revision)),
+        Ending::InputRequired { asks, state } => {
+            input_required::result(&trail, &asks, state.as_deref())
+        }
         Ending::Refused(Refused::Unknown) => Err(mcp::unknown_tool(trail.asked())),
         Ending::Refused(refused) => failure(refused.text(&trail), revision),
         Ending::Cancelled => {

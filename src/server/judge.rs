@@ -2,7 +2,7 @@
 //! policy, then limits.
 
 use super::{
-    invoke::{Ending, Refused},
+    ending::{Ending, Refused},
     parts::Readable,
     trail::{self, Trail},
 };
@@ -20,6 +20,8 @@ use crate::{
 pub(super) enum Intent<'a> {
     /// A request to the API.
     Request(OutgoingRequest),
+    /// Arguments as the tool's upstream server takes them.
+    Upstream(OwnedRaw),
     /// One of the appliance's own tools.
     Builtin(BuiltinTool),
     /// The rest of an earlier result.
@@ -107,7 +109,11 @@ pub(super) fn intend<'a>(
 ) -> (Intent<'a>, SideEffect) {
     match &tool.kind {
         ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
-        ToolKind::Upstream(_) => todo!("upstream calls"),
+        ToolKind::Upstream(_) => {
+            let given = arguments.map_or_else(OwnedRaw::empty_object, Raw::to_owned);
+            trail.keep_arguments(|| trail::kept_arguments(tool, given.as_raw()));
+            (Intent::Upstream(given), tool.side_effect)
+        }
         ToolKind::Rest { request: plan, soap, .. } => {
             match read(plan, soap.as_deref(), arguments) {
                 Ok((arguments, request)) => {

@@ -99,6 +99,7 @@ pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Ref
         // The transport opens sessions before `initialize`.
         initialized: session.is_negotiated(),
         http: *request,
+        converses: true,
     };
     let mut negotiated = |initialization: &Initialization<'_>| {
         session.set_revision(initialization.revision);

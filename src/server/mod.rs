@@ -11,17 +11,21 @@
 //! - Changes of catalog and keys run on workers; a core only ever sees a finished, published state.
 
 mod admin;
+mod along;
 mod announce;
 mod appliance;
+mod batch;
 mod calls;
 mod change_error;
 mod change_log;
+mod confirm;
 mod connection;
 mod connections;
 mod conversation;
 mod core;
 mod cores;
 mod declared;
+mod ending;
 mod event_stream;
 mod execute;
 mod facade;
@@ -29,6 +33,7 @@ mod file;
 mod guard;
 mod health;
 mod housekeeping;
+mod input_required;
 mod invoke;
 mod judge;
 mod legacy;
@@ -40,6 +45,7 @@ mod openapi;
 mod operators;
 mod outlet;
 mod parts;
+mod pass_on;
 mod pipeline;
 mod processors;
 mod publication;
@@ -56,7 +62,9 @@ mod shared;
 mod start;
 mod streamable;
 mod time;
+mod tool_call;
 mod trail;
+mod waiting;
 mod write_behind;
 
 pub use admin::key_record;

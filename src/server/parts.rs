@@ -30,7 +30,7 @@ use crate::{
         self, Resource,
         budget::{Cut, Missing, cut},
     },
-    mcp::{self, File, KEPT_RESULTS, Supplement, ToolOutcome},
+    mcp::{self, File, KEPT_RESULTS, Relayed, Supplement, ToolOutcome},
     rpc::{ResultBody, RpcError},
     rt::WorkError,
 };
@@ -95,6 +95,33 @@ pub(crate) async fn within_budget(
         // A text beside the JSON would say it whole.
         ToolOutcome::Success { structured_json: Some(json), text: None }
     }
+}
+
+/// What an upstream's tool gave, within the budget of the tool: as it came where it fits, else what
+/// is left of its structured content, or of its text.
+pub(crate) async fn relayed_within_budget(
+    trail: &mut Trail,
+    tool: &ViewTool,
+    relayed: Relayed,
+    supplement: &mut Supplement,
+) -> ToolOutcome {
+    let is_whole = tool.budget.is_unlimited() || relayed.is_error;
+    let whole = if is_whole { None } else { cuttable(&relayed) };
+    let Some(whole) = whole else { return ToolOutcome::Relayed(Box::new(relayed)) };
+    let outcome = within_budget(trail, tool, whole, supplement).await;
+    match outcome {
+        ToolOutcome::Success { .. } if !trail.cut => ToolOutcome::Relayed(Box::new(relayed)),
+        outcome => outcome,
+    }
+}
+
+/// What of a result can be cut: of files and of what is mixed nothing is.
+fn cuttable(relayed: &Relayed) -> Option<ToolOutcome> {
+    if let Some(structured) = relayed.structured() {
+        let structured_json = Some(structured.text().as_bytes().to_vec());
+        return Some(ToolOutcome::Success { structured_json, text: None });
+    }
+    Some(ToolOutcome::Success { structured_json: None, text: Some(relayed.text()?) })
 }
 
 pub(crate) fn owner(view: &View, caller: Caller) -> ResultOwner {

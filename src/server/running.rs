@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::core::Core;
+use super::{conversation::Conversation, core::Core};
 use crate::{
     rpc::{self, OwnedId, Reply, RpcError},
     rt::Notify,
@@ -111,6 +111,8 @@ pub(crate) struct Job {
     pub(crate) running: Running,
     /// The client's progress token, as JSON text.
     pub(crate) progress_token: Option<Box<str>>,
+    /// What it says to its client and asks of it before it ends.
+    pub(crate) conversation: Option<Rc<Conversation>>,
     /// The ids it answers, for a restart; see `note`.
     pub(crate) note: Vec<u8>,
 }

@@ -399,8 +399,14 @@ fn start_cores(
             let gather = Duration::from_millis(recovery::gather_ms(&shared.settings));
             let write_behind = WriteBehind::new(number, ring, gather);
             let rest = rest_caller(&shared, number, &resolver, client_tls.clone(), &across);
-            let core =
-                Core::new(core::Parts { index: number, shared, streams, write_behind, rest });
+            let core = Core::new(core::Parts {
+                index: number,
+                shared,
+                streams,
+                write_behind,
+                rest,
+                upstreams: crate::downstream::Upstreams::default(),
+            });
             cores::run(core, cores::Sockets { runtime, admin, tls }, inbox).await;
         }
     };

@@ -52,6 +52,7 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         session: session.as_ref(),
         initialized: session.is_some(),
         http: *request,
+        converses: true,
     };
     let (core, view, caller) = (admission.core, &admission.view, admission.caller);
     let mut opened: Option<(SessionId, Arc<Session>)> = None;

@@ -34,6 +34,7 @@ pub(crate) fn call_type_of(method: Method) -> Option<CallType> {
         Method::ResourcesRead => CallType::ResourceRead,
         Method::PromptsList => CallType::PromptList,
         Method::PromptsGet => CallType::PromptGet,
+        Method::Complete => CallType::Completion,
         Method::Initialize => CallType::Session,
         Method::Ping | Method::Initialized | Method::Cancelled | Method::Other => return None,
     })
@@ -173,6 +174,11 @@ impl Trail {
         self.reason = reason;
     }
 
+    /// The session the request came in.
+    pub(crate) fn session(&self) -> Option<SessionKey> {
+        self.session
+    }
+
     /// What was asked for by name and is no tool of the view.
     pub(crate) fn asked(&self) -> &str {
         self.asked.as_deref().unwrap_or_default()
@@ -213,6 +219,11 @@ impl Trail {
             ToolOutcome::Success { structured_json: None, text } => {
                 text.as_deref().map(|text| redact::text(text, &tool.redact))
             }
+            ToolOutcome::Relayed(relayed) => match (relayed.structured(), relayed.text()) {
+                (Some(json), _) => Some(redact::json(json, &tool.redact)),
+                (None, Some(text)) => Some(redact::text(&text, &tool.redact)),
+                (None, None) => Some(redact::json(relayed.result.as_raw(), &tool.redact)),
+            },
             ToolOutcome::File(file) => {
                 let told = format!("{} bytes of {}", file.bytes.len(), file.media_type);
                 Some(redact::text(&told, &[]))

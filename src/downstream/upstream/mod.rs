@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::{CallEnvironment, CallError};
 use crate::catalog::UpstreamServer;
 use crate::json::OwnedRaw;
 use crate::mcp::{Ask, AskOutcome, Asks, LogLevel, Told};
@@ -115,4 +117,30 @@ pub trait Listener: Send + Sync {
     /// `session` is that of the client whose session at `server` it came in, where it is one
     /// client's.
     fn heard(&self, server: &Arc<UpstreamServer>, session: Option<SessionKey>, heard: Heard);
+}
+
+/// What became of a request that was passed on.
+#[derive(Debug)]
+pub struct UpstreamCalled {
+    /// The answer, or why there was no usable one.
+    pub result: Result<UpstreamAnswer, CallError>,
+    /// The HTTP status of the answer, where one came.
+    pub status: Option<u16>,
+    /// The time it took, without that in which the client was asked.
+    pub elapsed: Duration,
+}
+
+/// Asks upstream servers from one core.
+#[derive(Debug, Default)]
+pub struct Upstreams {}
+
+impl Upstreams {
+    /// Passes a request on.
+    pub async fn ask(
+        &self,
+        _request: &UpstreamRequest<'_>,
+        _environment: &CallEnvironment<'_>,
+    ) -> UpstreamCalled {
+        UpstreamCalled { result: Err(CallError::NotRest), status: None, elapsed: Duration::ZERO }
+    }
 }
