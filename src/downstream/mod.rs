@@ -82,6 +82,6 @@ pub use keyring::Keyring;
 pub use resilience::Conditions;
 pub use rest::{AcrossCores, CallEnvironment, Called, RestCaller};
 pub use upstream::{
-    AnswerSender, Client, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamMethod,
-    UpstreamRequest,
+    AnswerSender, Client, Discovery, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamCalled,
+    UpstreamMethod, UpstreamRequest, Upstreams, Wanted,
 };

@@ -284,7 +284,9 @@ impl RestCaller {
             () if body.len() > INLINE_BYTES_MAX => None,
             () if head.codings.is_identity() => Some(Ok(Cow::Borrowed(body))),
             () => match head.codings.decode(body, inline_max) {
-                Err(ContentError::TooLarge { .. }) if inline_max < self.reach.decoded_bytes_max => None,
+                Err(ContentError::TooLarge { .. }) if inline_max < self.reach.decoded_bytes_max => {
+                    None
+                }
                 decoded => Some(decoded.map(Cow::Owned)),
             },
         };
