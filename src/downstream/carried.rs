@@ -33,7 +33,7 @@ impl Carried {
         }
     }
 
-    /// What a connection wants of `request`.
+    /// What `connection` wants of `request`.
     pub fn of_connection(connection: &CompiledConnection, request: &RequestView<'_>) -> Self {
         let mut carried = Self::default();
         for (from, to) in &connection.forward_headers {

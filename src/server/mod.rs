@@ -32,6 +32,7 @@ mod facade;
 mod file;
 mod guard;
 mod health;
+mod hearing;
 mod housekeeping;
 mod input_required;
 mod invoke;
