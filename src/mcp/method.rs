@@ -21,10 +21,18 @@ pub enum Method {
     PromptsList,
     /// `prompts/get`
     PromptsGet,
+    /// `logging/setLevel`
+    SetLevel,
+    /// `resources/subscribe`
+    Subscribe,
+    /// `resources/unsubscribe`
+    Unsubscribe,
     /// `notifications/initialized`
     Initialized,
     /// `notifications/cancelled`
     Cancelled,
+    /// `notifications/roots/list_changed`
+    RootsChanged,
     /// Anything else.
     Other,
 }
@@ -32,7 +40,7 @@ pub enum Method {
 impl Method {
     /// All that are known.
     #[cfg(test)]
-    const KNOWN: [Self; 11] = [
+    const KNOWN: [Self; 15] = [
         Self::Initialize,
         Self::Ping,
         Self::ToolsList,
@@ -42,8 +50,12 @@ impl Method {
         Self::ResourcesRead,
         Self::PromptsList,
         Self::PromptsGet,
+        Self::SetLevel,
+        Self::Subscribe,
+        Self::Unsubscribe,
         Self::Initialized,
         Self::Cancelled,
+        Self::RootsChanged,
     ];
 
     /// The method of that name. Names are case-sensitive.
@@ -60,6 +72,10 @@ impl Method {
             "resources/read" => Self::ResourcesRead,
             "prompts/list" => Self::PromptsList,
             "prompts/get" => Self::PromptsGet,
+            "logging/setLevel" => Self::SetLevel,
+            "resources/subscribe" => Self::Subscribe,
+            "resources/unsubscribe" => Self::Unsubscribe,
+            "notifications/roots/list_changed" => Self::RootsChanged,
             _ => Self::Other,
         }
     }
@@ -76,6 +92,10 @@ impl Method {
             Self::ResourcesRead => "resources/read",
             Self::PromptsList => "prompts/list",
             Self::PromptsGet => "prompts/get",
+            Self::SetLevel => "logging/setLevel",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
+            Self::RootsChanged => "notifications/roots/list_changed",
             Self::Initialized => "notifications/initialized",
             Self::Cancelled => "notifications/cancelled",
             Self::Other => "other",
@@ -92,7 +112,7 @@ mod tests {
         for method in Method::KNOWN {
             assert_eq!(Method::of(method.name()), method);
         }
-        for name in ["", "Ping", "tools/list ", "logging/setLevel", "server/discover", "other"] {
+        for name in ["", "Ping", "tools/list ", "logging/setlevel", "server/discover", "other"] {
             assert_eq!(Method::of(name), Method::Other);
         }
     }

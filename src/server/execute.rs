@@ -4,13 +4,15 @@
 //! knows nothing of JSON-RPC; here its ending becomes a reply. What is too large for a core is waited
 //! for before the work counts as begun, so that it is refused as everything else is.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{cell::OnceCell, future::poll_fn, rc::Rc, sync::Arc, task::Poll};
 
 use super::{
+    conversation::{self, Way},
     invoke::{self, Beginning, Begun, Ended, Ending, Judging, Refused, ToolCall, ToolRequest},
-    note, offload, parts,
+    listener, note, offload, parts,
     refusal::Refusal,
     running::{Answered, Job, Outcome, Registration, Running, Single, cancelled},
+    subscriptions::{Resource, Subscriber},
     trail::{Origin, Trail, call_type_of},
 };
 use crate::{
@@ -20,7 +22,8 @@ use crate::{
     http::RequestView,
     json::Kind,
     mcp::{
-        self, DispatchContext, Initialization, Invocation, Revision, Step, Supplement, ToolOutcome,
+        self, DispatchContext, Envelope, Initialization, Invocation, LogLevel, Revision, Step,
+        Supplement, ToolOutcome,
     },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
     rt::{self, Either},
@@ -35,8 +38,19 @@ pub(crate) struct Asking<'a> {
     pub(crate) session: Option<&'a Arc<Session>>,
     /// The message came in a session that has been initialized.
     pub(crate) initialized: bool,
+    /// What the request says of itself, in the era without sessions.
+    pub(crate) envelope: Option<&'a Envelope<'a>>,
     /// The HTTP request.
     pub(crate) http: RequestView<'a>,
+    /// The way to the client, once something needs it. One for all requests of a batch.
+    pub(crate) way: OnceCell<Rc<Way>>,
+}
+
+impl Asking<'_> {
+    /// The way to the client, for what is said before the answer.
+    pub(crate) fn way(&self) -> &Rc<Way> {
+        self.way.get_or_init(|| Way::new(self.origin.core, self.session))
+    }
 }
 
 /// What a body leads to.
@@ -131,7 +145,8 @@ async fn single(
         Entry::Cancelled(id) => Work::Done(Outcome::Cancelled(id)),
         Entry::Running { call, progress_token } => {
             let running = Running::Single(call);
-            Work::Running(Job { running, progress_token, note: note::single(id) })
+            let way = asking.way.get().cloned();
+            Work::Running(Job { running, progress_token, note: note::single(id), way })
         }
     })
 }
@@ -166,7 +181,8 @@ async fn batch(
     }
     let note = note::batch(ids.into_iter());
     let running = Running::Batch(Box::pin(all(parts)));
-    Ok(Work::Running(Job { running, progress_token: None, note }))
+    let way = asking.way.get().cloned();
+    Ok(Work::Running(Job { running, progress_token: None, note, way }))
 }
 
 /// A request of a batch. One that there is no room for has its own error; the others go on.
@@ -351,10 +367,17 @@ fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
 /// Takes note of a notification or a response.
 fn heed(asking: &Asking<'_>, message: &Message<'_>) {
     let core = asking.origin.core;
-    if let Step::Cancel(id) = mcp::dispatch(&context(asking), message)
-        && let Some(call) = asking.session.and_then(|session| session.call(id.text().as_bytes()))
-    {
-        core.cancel_call(call.core, call.number);
+    match (mcp::dispatch(&context(asking), message), asking.session) {
+        (Step::Cancel(id), Some(session)) => {
+            if let Some(call) = session.call(id.text().as_bytes()) {
+                core.cancel_call(call.core, call.number);
+            }
+        }
+        (Step::Answer(id, outcome), Some(session)) => {
+            conversation::answered(core, session, id, mcp::answer(outcome));
+        }
+        (Step::RootsChanged, Some(session)) => listener::roots_changed(core, session),
+        _ => {}
     }
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
     core.metrics.request(
@@ -371,14 +394,25 @@ fn request(
     open_session: OpenSession<'_>,
 ) -> Result<Next, Refusal> {
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
+    // Before it is judged and recorded: it was, when it came for the first time.
+    let resumed = conversation::resumed(asking, message, &id.to_owned_id());
+    if let Ok(Some(call)) = resumed {
+        let progress_token = mcp::progress_token(message.params()).map(|token| token.text().into());
+        return Ok(Next::Entry(Entry::Running { call, progress_token }));
+    }
     let begin = |call_type| Trail::begin(&asking.origin, call_type, method.name());
     let mut trail = call_type_of(method).map(begin).transpose()?;
     if let Some(trail) = &mut trail {
         trail.request_bytes = message.params().map_or(0, |params| params.text().len());
     }
+    if let Err(error) = resumed {
+        return Ok(Next::Entry(replied(asking, id, message, trail, Err(error))));
+    }
     let body = match mcp::dispatch(&context(asking), message) {
         Step::Reply(body) => Ok(body),
         Step::Error(error) => Err(error),
+        Step::SetLevel(level) => Ok(set_level(asking, level)),
+        Step::Subscribe(uri, is_wanted) => subscribe(asking, &uri, is_wanted),
         Step::Initialize(initialization) => match open_session(&initialization) {
             Ok(session) => {
                 if let Some(trail) = &mut trail {
@@ -407,10 +441,46 @@ fn request(
             }
             None => Err(RpcError::internal()),
         },
-        // Neither comes of a request.
-        Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
+        // None of these comes of a request.
+        Step::Accepted | Step::Cancel(_) | Step::Answer(..) | Step::RootsChanged => {
+            Err(RpcError::internal())
+        }
     };
     Ok(Next::Entry(replied(asking, id, message, trail, body)))
+}
+
+/// Keeps how grave what a session hears of must be. Outside sessions there is nothing to keep it in,
+/// and nobody to whom it would make a difference.
+fn set_level(asking: &Asking<'_>, level: LogLevel) -> ResultBody {
+    let core = asking.origin.core;
+    if let Some(session) = asking.session
+        && core.shared.sessions.set_log_level(session, level.code())
+    {
+        core.write_behind.put_session(session.key(), &session.row());
+    }
+    ResultBody::EMPTY
+}
+
+/// Begins or ends to tell a session of changes of a resource.
+fn subscribe(asking: &Asking<'_>, uri: &str, is_wanted: bool) -> Result<ResultBody, RpcError> {
+    let view = asking.origin.view;
+    let Some(session) = asking.session else {
+        let text = "resources/subscribe needs a session, on whose streams changes are told";
+        return Err(RpcError::invalid_request(text));
+    };
+    let Some(server) = view.upstream_of_resource(uri) else {
+        return Err(mcp::unknown_resource(uri));
+    };
+    let (tenant, toolset) = (server.tenant.clone(), server.toolset.clone());
+    let resource = Resource { tenant, toolset, uri: uri.into() };
+    let subscriber = Subscriber::Session(session.key());
+    let subscriptions = &asking.origin.core.shared.subscriptions;
+    if is_wanted {
+        subscriptions.subscribe(subscriber, resource)?;
+    } else {
+        subscriptions.unsubscribe(&subscriber, &resource);
+    }
+    Ok(ResultBody::EMPTY)
 }
 
 /// The entry of a request that is answered.

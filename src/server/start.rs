@@ -24,6 +24,7 @@ use super::{
     publication::Publication,
     recovery::{self, RecoveryError},
     reload::{self, ReloadState},
+    request_state::RequestStates,
     shared::{self, Shared},
     time,
     write_behind::WriteBehind,
@@ -95,6 +96,9 @@ pub enum StartError {
     /// The catalog is wrong.
     #[error("the catalog cannot be used:\n{0}")]
     Catalog(#[from] ChangeError),
+    /// The cipher that states of requests are sealed with cannot be used.
+    #[error("the cipher AES-256-GCM cannot be used on this machine")]
+    Cipher,
     /// An address cannot be listened on.
     #[error("{0}")]
     Listen(#[source] io::Error),
@@ -160,6 +164,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         reload,
         sessions,
         session_ids: SessionIds::new(&identity.secret, recovery::NODE),
+        request_states: RequestStates::new(&identity.secret).ok_or(StartError::Cipher)?,
         store,
         audit,
         workers,
