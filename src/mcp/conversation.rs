@@ -123,6 +123,16 @@ impl LogLevel {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
+    /// Its place among [`Self::ALL`], from 1 on, for what keeps levels as numbers.
+    pub const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The level of that code.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code.checked_sub(1)?)).copied()
+    }
+
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -135,5 +145,35 @@ impl LogLevel {
             Self::Alert => "alert",
             Self::Emergency => "emergency",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_come_back_and_rise() {
+        for level in LogLevel::ALL {
+            assert_eq!(LogLevel::of(level.name()), Some(level));
+            assert_eq!(LogLevel::from_code(level.code()), Some(level));
+        }
+        assert!(LogLevel::Debug < LogLevel::Info && LogLevel::Alert < LogLevel::Emergency);
+        assert_eq!(LogLevel::of("Warning"), None);
+        assert_eq!([LogLevel::from_code(0), LogLevel::from_code(9)], [None, None]);
+    }
+
+    #[test]
+    fn a_question_needs_what_it_uses() {
+        let needs = |method: AskMethod, params: &str| {
+            method.needs(OwnedRaw::parse(params.as_bytes()).unwrap().as_raw())
+        };
+        type Can = ClientCapabilities;
+        assert_eq!(needs(AskMethod::Elicitation, "{}"), Can::ELICITATION_FORM);
+        assert_eq!(needs(AskMethod::Elicitation, r#"{"mode":"url"}"#), Can::ELICITATION_URL);
+        assert_eq!(needs(AskMethod::Sampling, "{}"), Can::SAMPLING);
+        let with_tools = Can::SAMPLING.with(Can::SAMPLING_TOOLS);
+        assert_eq!(needs(AskMethod::Sampling, r#"{"tools":[]}"#), with_tools);
+        assert_eq!(needs(AskMethod::Roots, "{}"), Can::ROOTS);
     }
 }

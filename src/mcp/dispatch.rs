@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use super::Revision;
 use super::call::{Invocation, cancelled};
 use super::initialize::{Initialization, ServerInfo, initialize};
 use super::method::Method;
@@ -10,6 +9,7 @@ use super::paging::{self, Prompts, Resources, Tools};
 use super::pass_on::{NOTHING_TO_COMPLETE, PassOn};
 use super::refusal::{method_not_found, unknown_prompt, unknown_resource};
 use super::resources;
+use super::{LogLevel, Revision};
 use crate::catalog::{ToolShape, View};
 use crate::json::{Kind, Raw};
 use crate::rpc::{Id, Message, ResultBody, RpcError};
@@ -47,6 +47,14 @@ pub enum Step<'a> {
     PassOn(PassOn),
     /// Have [`View::tools_list`] put together, which is too much for a core, and dispatch again.
     MakeToolsList(ToolShape),
+    /// Keep how grave what the session hears of must be, and answer with an empty result.
+    SetLevel(LogLevel),
+    /// Tell the session when the upstream resource with this URI changes, or, where `false`, no more.
+    Subscribe(Cow<'a, str>, bool),
+    /// It is the answer to the question with this id. Nothing to answer.
+    Answer(Id<'a>, Result<Raw<'a>, Raw<'a>>),
+    /// The client works elsewhere now. Nothing to answer.
+    RootsChanged,
     /// Nothing to answer: accepted.
     Accepted,
     /// Stop the request with this id, if it runs. Nothing to answer.
@@ -62,11 +70,13 @@ pub fn dispatch<'a>(context: &DispatchContext<'_>, message: &Message<'a>) -> Ste
         Message::Notification { method, params } => match Method::of(method) {
             // One without a usable id names no request: there is nothing to stop.
             Method::Cancelled => cancelled(*params).map_or(Step::Accepted, Step::Cancel),
+            Method::RootsChanged => Step::RootsChanged,
             // `initialized`, and what this revision of ours does not know.
             _ => Step::Accepted,
         },
-        // Nothing was asked of the client, so this is an answer too late or too many.
-        Message::Response { .. } => Step::Accepted,
+        Message::Response { id: Some(id), outcome } => Step::Answer(*id, *outcome),
+        // An error about something that the client could not read.
+        Message::Response { id: None, .. } => Step::Accepted,
     }
 }
 
@@ -125,12 +135,37 @@ fn request<'a>(
             Some(passed_on) => return Ok(Step::PassOn(passed_on)),
             None => ResultBody::Static(NOTHING_TO_COMPLETE),
         },
+        // What the sessions of older revisions hold (MCP 2026-07-28 has neither).
+        Method::SetLevel if !context.revision.is_modern() => return level(params),
+        method @ (Method::Subscribe | Method::Unsubscribe) if !context.revision.is_modern() => {
+            let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
+            let text = "resources/subscribe and resources/unsubscribe need `uri`, a string";
+            let uri = uri.ok_or_else(|| RpcError::invalid_params(text))?;
+            if view.upstream_of_resource(&uri).is_some() {
+                return Ok(Step::Subscribe(uri, method == Method::Subscribe));
+            }
+            // What the catalog itself has does not change while it is listed.
+            resources::read(view, &uri).ok_or_else(|| unknown_resource(&uri))?;
+            ResultBody::EMPTY
+        }
+        Method::SetLevel | Method::Subscribe | Method::Unsubscribe => {
+            return Err(method_not_found(name));
+        }
         // A notification's name with an id is no method.
-        Method::Initialized | Method::Cancelled | Method::Other => {
+        Method::Initialized | Method::Cancelled | Method::RootsChanged | Method::Other => {
             return Err(method_not_found(name));
         }
     };
     Ok(Step::Reply(body))
+}
+
+fn level<'a>(params: Option<Raw<'a>>) -> Result<Step<'a>, RpcError> {
+    let level = params.and_then(|params| params.get("level")).and_then(Raw::as_str);
+    let level = level.and_then(|level| LogLevel::of(&level));
+    level.map(Step::SetLevel).ok_or_else(|| {
+        let names = LogLevel::ALL.map(LogLevel::name).join(", ");
+        RpcError::invalid_params(format!("logging/setLevel needs `level`, one of: {names}"))
+    })
 }
 
 /// Parameters of all methods go by name.

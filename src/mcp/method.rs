@@ -23,10 +23,18 @@ pub enum Method {
     PromptsGet,
     /// `completion/complete`
     Complete,
+    /// `logging/setLevel`
+    SetLevel,
+    /// `resources/subscribe`
+    Subscribe,
+    /// `resources/unsubscribe`
+    Unsubscribe,
     /// `notifications/initialized`
     Initialized,
     /// `notifications/cancelled`
     Cancelled,
+    /// `notifications/roots/list_changed`
+    RootsChanged,
     /// Anything else.
     Other,
 }
@@ -34,7 +42,7 @@ pub enum Method {
 impl Method {
     /// All that are known.
     #[cfg(test)]
-    const KNOWN: [Self; 12] = [
+    const KNOWN: [Self; 16] = [
         Self::Initialize,
         Self::Ping,
         Self::ToolsList,
@@ -45,8 +53,12 @@ impl Method {
         Self::PromptsList,
         Self::PromptsGet,
         Self::Complete,
+        Self::SetLevel,
+        Self::Subscribe,
+        Self::Unsubscribe,
         Self::Initialized,
         Self::Cancelled,
+        Self::RootsChanged,
     ];
 
     /// The method of that name. Names are case-sensitive.
@@ -64,6 +76,10 @@ impl Method {
             "prompts/list" => Self::PromptsList,
             "prompts/get" => Self::PromptsGet,
             "completion/complete" => Self::Complete,
+            "logging/setLevel" => Self::SetLevel,
+            "resources/subscribe" => Self::Subscribe,
+            "resources/unsubscribe" => Self::Unsubscribe,
+            "notifications/roots/list_changed" => Self::RootsChanged,
             _ => Self::Other,
         }
     }
@@ -81,6 +97,10 @@ impl Method {
             Self::PromptsList => "prompts/list",
             Self::PromptsGet => "prompts/get",
             Self::Complete => "completion/complete",
+            Self::SetLevel => "logging/setLevel",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
+            Self::RootsChanged => "notifications/roots/list_changed",
             Self::Initialized => "notifications/initialized",
             Self::Cancelled => "notifications/cancelled",
             Self::Other => "other",
@@ -97,7 +117,7 @@ mod tests {
         for method in Method::KNOWN {
             assert_eq!(Method::of(method.name()), method);
         }
-        for name in ["", "Ping", "tools/list ", "logging/setLevel", "server/discover", "other"] {
+        for name in ["", "Ping", "tools/list ", "logging/setlevel", "server/discover", "other"] {
             assert_eq!(Method::of(name), Method::Other);
         }
     }

@@ -13,6 +13,7 @@
 //!
 //! This room does no input or output and keeps no state.
 
+mod asking;
 mod batch;
 mod call;
 mod conversation;
@@ -34,6 +35,7 @@ mod governed_tests;
 #[cfg(test)]
 mod tests;
 
+pub use asking::{answer, cancel_question, input_required, question};
 pub use batch::check_batch;
 pub use call::{Invocation, progress_token};
 pub use conversation::{Ask, AskMethod, AskOutcome, Asks, LogLevel, Told};
@@ -43,7 +45,8 @@ pub use initialize::{Initialization, ServerInfo, negotiate};
 pub use meta_tool::{MetaToolCall, described, schemas, search};
 pub use method::Method;
 pub use notifications::{
-    PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, progress,
+    PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, elicitation_complete,
+    log_message, progress, progress_report, progress_until_reported, resource_updated,
 };
 pub use outcome::{File, KeptAt, Supplement, ToolOutcome, tool_result};
 pub use pass_on::PassOn;

@@ -46,13 +46,13 @@ impl Along {
     pub(super) fn of_connection(
         connection: &CompiledConnection,
         http: &RequestView<'_>,
-        partner: Option<Partner<'_>>,
+        partner: Partner<'_>,
     ) -> Self {
         Self {
             trace: trace(http),
             carried: Carried::of_connection(connection, http),
-            conversation: partner.map(Partner::converse),
-            continues: partner.and_then(Partner::continued),
+            conversation: Some(partner.converse()),
+            continues: partner.continued(),
         }
     }
 

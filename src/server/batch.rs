@@ -16,7 +16,6 @@ pub(super) async fn begin(
     entries: &[Result<Message<'_>, RpcError>],
     open_session: OpenSession<'_>,
 ) -> Result<Work, Refusal> {
-    let asking = &Asking { converses: false, ..*asking };
     let mut parts = Vec::with_capacity(entries.len());
     let mut ids = Vec::new();
     for entry in entries {
@@ -42,7 +41,8 @@ pub(super) async fn begin(
     }
     let note = note::batch(ids.into_iter());
     let running = Running::Batch(Box::pin(all(parts)));
-    Ok(Work::Running(Job { running, progress_token: None, conversation: None, note }))
+    let way = asking.way.get().cloned();
+    Ok(Work::Running(Job { running, progress_token: None, note, way }))
 }
 
 /// A request of a batch. One that there is no room for has its own error; the others go on.

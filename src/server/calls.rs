@@ -12,6 +12,7 @@ use std::{
 };
 
 use super::{
+    conversation::Sink,
     core::Core,
     event_stream::{EventStream, Wire},
     outlet::{Outlet, Purpose},
@@ -107,12 +108,31 @@ pub(crate) async fn settle(
         AnswerKind::EventStream => GATHER,
         AnswerKind::Either => core.shared.timing.upgrade_after.max(GATHER),
     };
-    match rt::race(&mut waiting.job.running, rt::sleep(patience)).await {
-        Either::Left(outcome) => settled(core, &waiting, &outcome, out),
-        Either::Right(()) if waiting.answering.kind == AnswerKind::Json => {
+    if waiting.answering.kind == AnswerKind::Json
+        && let Some(way) = &waiting.job.way
+    {
+        way.only_json();
+    }
+    let Job { running, way, .. } = &mut waiting.job;
+    let settled_by = match way {
+        None => race_to(running, rt::sleep(patience)).await,
+        // What is said before the answer does not wait for it.
+        Some(way) => race_to(running, rt::race(rt::sleep(patience), way.wanted())).await,
+    };
+    match settled_by {
+        Some(outcome) => settled(core, &waiting, &outcome, out),
+        None if waiting.answering.kind == AnswerKind::Json => {
             watched(core, waiting, wire, out).await
         }
-        Either::Right(()) => open_stream(core, *waiting, out),
+        None => open_stream(core, *waiting, out),
+    }
+}
+
+/// The outcome, unless something else comes first.
+async fn race_to(running: &mut Running, other: impl Future) -> Option<Outcome> {
+    match rt::race(running, other).await {
+        Either::Left(outcome) => Some(outcome),
+        Either::Right(_) => None,
     }
 }
 
@@ -239,12 +259,16 @@ fn open_stream(core: &Rc<Core>, waiting: Waiting, out: &mut Vec<u8>) -> Settled 
                 respond::refuse(core, out, &answering.echo, &Refusal::Busy);
                 return Settled::Written { keep_alive };
             };
-            let sink = Sink::Stream { stream, hold: session.hold() };
-            (Some(stream), sink, Some(session.hold()))
+            (Some(stream), Sink::Stream(stream), Some(session.hold()))
         }
     };
     respond::stream_head(core, out, &answering.echo, answering.header());
-    rt::spawn(finish(core.clone(), job, sink));
+    if let Some(way) = &job.way {
+        way.open(sink.clone());
+    }
+    // One for the connection, one for the call: each may be over first.
+    let call_hold = answering.session.as_ref().map(|session| session.hold());
+    rt::spawn(finish(core.clone(), job, sink, call_hold));
     Settled::Stream(Box::new(EventStream {
         outlet,
         stream,
@@ -287,57 +311,51 @@ fn primes(revision: Revision) -> bool {
     revision >= Revision::V20251125
 }
 
-/// Where the messages of a call that became a stream go.
-enum Sink {
-    /// To a stream of a session, whether or not a client is attached.
-    Stream { stream: StreamId, hold: Hold },
-    /// To this connection and no other.
-    Outlet(Rc<Outlet>),
-}
-
 /// Runs a call to its end and sends its answer. Outside sessions the client's disconnect ends it.
-async fn finish(core: Rc<Core>, mut job: Job, sink: Sink) {
+async fn finish(core: Rc<Core>, mut job: Job, sink: Sink, hold: Option<Hold>) {
     let outcome = match &sink {
-        Sink::Stream { .. } => run(&core, &mut job, &sink).await,
+        Sink::Stream(_) => run(&core, &mut job, &sink).await,
         Sink::Outlet(outlet) => match rt::race(run(&core, &mut job, &sink), outlet.gone()).await {
             Either::Left(outcome) => outcome,
             Either::Right(()) => return,
         },
     };
+    if let Some(way) = &job.way {
+        way.close();
+    }
     if let Some(payload) = outcome.payload() {
         sink.send(&core, payload);
     }
     match sink {
-        Sink::Stream { stream, hold } => {
+        Sink::Stream(stream) => {
             core.finish_stream_here(stream);
             // Finished, it can be resumed for a while but needs no ending.
-            hold.session().remove_stream(stream);
+            if let Some(hold) = &hold {
+                hold.session().remove_stream(stream);
+            }
         }
         Sink::Outlet(outlet) => outlet.finish(),
     }
 }
 
-/// Runs the call, telling a client that gave a progress token now and then that it still runs.
+/// Runs the call, telling a client that gave a progress token now and then that it still runs:
+/// until somebody who knows more reports how far it is.
 async fn run(core: &Rc<Core>, job: &mut Job, sink: &Sink) -> Outcome {
     let Some(token) = &job.progress_token else { return (&mut job.running).await };
     let started = Instant::now();
     loop {
+        if job.way.as_ref().is_some_and(|way| way.reports()) {
+            return (&mut job.running).await;
+        }
         match rt::race(&mut job.running, rt::sleep(PROGRESS_EVERY)).await {
             Either::Left(outcome) => return outcome,
             Either::Right(()) => {
-                let payload = mcp::progress(token, started.elapsed().as_secs());
-                sink.send(core, payload);
-            }
-        }
-    }
-}
-
-impl Sink {
-    fn send(&self, core: &Rc<Core>, payload: Vec<u8>) {
-        match self {
-            Self::Stream { stream, .. } => core.publish(*stream, payload),
-            Self::Outlet(outlet) => {
-                outlet.push(Arc::new(frame::control(None, None, Some(&payload))));
+                let seconds = started.elapsed().as_secs();
+                match &job.way {
+                    None => sink.send(core, mcp::progress(token, seconds)),
+                    Some(way) if way.reports() => {}
+                    Some(_) => sink.send(core, mcp::progress_until_reported(token, seconds)),
+                }
             }
         }
     }

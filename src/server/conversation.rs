@@ -1,61 +1,293 @@
 //! What is said between a running request and its client, in both eras.
+//!
+//! A conversation is one request's end of it. What it tells goes out on the way of the request; see
+//! `way`. A client with a session is asked by a request of ours; see `question`. A client of the
+//! era without sessions is asked by the answer to its request, which it sends again: the request
+//! waits meanwhile; see `suspended`.
+//!
+//! Invariants
+//! - A question is put to the client whose request led to it, and to nobody else: it is bound to
+//!   that session, or to the caller and the request by a sealed state.
+//! - Nothing is told after the answer, and progress only rises.
+//! - Time that a client takes to answer is bounded by settings, and is not the time of the tool:
+//!   whoever calls `ask` stops its own clock until that returns.
 
-use std::{future::Future, pin::Pin, rc::Rc};
+mod question;
+mod suspended;
+mod way;
 
-use super::execute::Asking;
-use crate::{
-    downstream,
-    mcp::{Ask, AskOutcome, LogLevel, Told},
-    sessions::ClientCapabilities,
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cell::{Cell, RefCell},
+    future::Future,
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
 };
 
+pub(crate) use self::{
+    question::{Questions, answered, unheard},
+    suspended::{
+        Abandoned, HeardBody, Resume, Suspended, SuspendedShares, request_state, resumed,
+        suspendable,
+    },
+    way::{Said, SaidKind, Sink, Way, Ways},
+};
+use super::{core::Core, execute::Asking, message::CoreMessage, request_state::Binding};
+use crate::{
+    catalog::View,
+    downstream,
+    json::{OwnedRaw, Raw},
+    mcp::{self, Ask, AskOutcome, LogLevel, Revision, Told},
+    rpc::Message,
+    rt::{self, Notify, OneshotSender},
+    sessions::{ClientCapabilities, Session},
+};
+
+/// What clients of the older era hear of where they did not say: the specification leaves it to the
+/// server.
+const LOG_LEVEL: LogLevel = LogLevel::Info;
+/// Most questions of one request that wait for a client of the era without sessions.
+const ASKS_MAX: usize = 32;
+
 /// One request's end of what is said to its client. It outlives the connection it came on.
-#[derive(Debug)]
 pub(crate) struct Conversation {
+    core: Rc<Core>,
+    view: Arc<View>,
+    session: Option<Arc<Session>>,
+    revision: Revision,
+    method: Box<str>,
+    /// What a state given to the client is bound to; of the era without sessions only.
+    binding: Option<Binding>,
+    client: RefCell<Hearing>,
+    /// The greatest progress that was told.
+    progress: Cell<f64>,
+    /// Questions that wait for the client to send the request again.
+    asks: RefCell<Vec<OpenAsk>>,
+    next_key: Cell<u32>,
+    /// There are others than before.
+    changed: Notify,
+}
+
+/// The client as the request, or what it was sent again as, describes it.
+struct Hearing {
+    ears: Ears,
     capabilities: ClientCapabilities,
     log_level: Option<LogLevel>,
-    has_progress_token: bool,
-    is_modern: bool,
+    /// As JSON text.
+    progress_token: Option<Box<str>>,
+}
+
+/// Where the client hears what is said.
+enum Ears {
+    /// The request runs for a response of this core.
+    Here(Rc<Way>),
+    /// It goes on for a response of whatever core.
+    There { core: u16, way: u64 },
+    /// It waits to be sent again.
+    Nowhere,
+}
+
+struct OpenAsk {
+    key: Box<str>,
+    ask: Ask,
+    answer: OneshotSender<AskOutcome>,
+}
+
+impl std::fmt::Debug for Conversation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let revision = self.revision;
+        formatter.debug_struct("Conversation").field("revision", &revision).finish_non_exhaustive()
+    }
 }
 
 impl Conversation {
-    /// With the client of a request that gave this progress token.
-    pub(crate) fn of(asking: &Asking<'_>, has_progress_token: bool) -> Rc<Self> {
-        let capabilities = asking.session.map(|session| session.capabilities());
+    /// With the client of a request.
+    pub(crate) fn of(asking: &Asking<'_>, message: &Message<'_>) -> Rc<Self> {
+        let origin = &asking.origin;
+        let (method, params) = (message.method().unwrap_or_default(), message.params());
+        let is_modern = asking.revision.is_modern();
+        let progress_token = mcp::progress_token(params).map(|token| token.text().into());
+        let (capabilities, log_level) = match (asking.envelope, asking.session) {
+            (Some(envelope), _) if is_modern => (envelope.capabilities, envelope.log_level),
+            (_, Some(session)) if !is_modern => (session.capabilities(), None),
+            _ => (ClientCapabilities::NONE, None),
+        };
+        let ears = Ears::Here(Rc::clone(asking.way()));
         Rc::new(Self {
-            capabilities: capabilities.unwrap_or_default(),
-            log_level: None,
-            has_progress_token,
-            is_modern: asking.revision.is_modern(),
+            core: Rc::clone(origin.core),
+            view: Arc::clone(origin.view),
+            session: asking.session.filter(|_| !is_modern).cloned(),
+            revision: asking.revision,
+            method: method.into(),
+            binding: is_modern.then(|| Binding::of(origin, method, params)),
+            client: RefCell::new(Hearing { ears, capabilities, log_level, progress_token }),
+            progress: Cell::new(f64::NEG_INFINITY),
+            asks: RefCell::default(),
+            next_key: Cell::new(1),
+            changed: Notify::new(),
         })
+    }
+
+    fn say(&self, payload: Vec<u8>, kind: SaidKind) {
+        let said = Said { payload, kind };
+        let (core, way) = match &self.client.borrow().ears {
+            Ears::Here(way) => {
+                way.say(said);
+                return;
+            }
+            Ears::There { core, way } => (*core, *way),
+            Ears::Nowhere => return,
+        };
+        self.core.send(usize::from(core), CoreMessage::Said { way, said: Box::new(said) });
+    }
+
+    fn tell_progress(&self, report: Raw<'_>) {
+        let Some(token) = self.client.borrow().progress_token.clone() else { return };
+        let progress = report.get("progress").and_then(|value| value.text().parse::<f64>().ok());
+        let Some(progress) = progress.filter(|progress| *progress > self.progress.get()) else {
+            return;
+        };
+        self.progress.set(progress);
+        self.say(mcp::progress_report(&token, report, self.revision), SaidKind::Progress);
+    }
+
+    /// Asks a client that sends its request again with the answer.
+    async fn ask_back(&self, ask: Ask) -> AskOutcome {
+        let (key, answer) = {
+            let mut asks = self.asks.borrow_mut();
+            if asks.len() >= ASKS_MAX {
+                return AskOutcome::Unheard;
+            }
+            let number = self.next_key.replace(self.next_key.get() + 1);
+            let key: Box<str> = format!("ask-{number}").into();
+            let (sender, answer) = rt::oneshot();
+            asks.push(OpenAsk { key: key.clone(), ask, answer: sender });
+            (key, answer)
+        };
+        let _open = TakenBack { conversation: self, key };
+        self.changed.notify();
+        answer.await.unwrap_or(AskOutcome::Unheard)
+    }
+
+    /// Whether questions wait for the client.
+    fn is_asking(&self) -> bool {
+        !self.asks.borrow().is_empty()
+    }
+
+    /// Gives an answer to whoever waits for it. What is no object is none.
+    fn hear(&self, key: &str, answer: OwnedRaw) {
+        let taken = {
+            let mut asks = self.asks.borrow_mut();
+            let at = asks.iter().position(|open| *open.key == *key);
+            at.map(|at| asks.swap_remove(at))
+        };
+        if let Some(open) = taken {
+            let _ = open.answer.send(mcp::answer(Ok(answer.as_raw())));
+        }
+    }
+
+    /// Nobody can be asked: who waits for an answer hears so.
+    fn refuse_asks(&self) {
+        for open in self.asks.take() {
+            let _ = open.answer.send(AskOutcome::Unheard);
+        }
+    }
+}
+
+/// A question that is not waited for any more is not asked again.
+struct TakenBack<'a> {
+    conversation: &'a Conversation,
+    key: Box<str>,
+}
+
+impl Drop for TakenBack<'_> {
+    fn drop(&mut self) {
+        self.conversation.asks.borrow_mut().retain(|open| open.key != self.key);
     }
 }
 
 impl downstream::Client for Conversation {
     fn capabilities(&self) -> ClientCapabilities {
-        self.capabilities
+        self.client.borrow().capabilities
     }
 
     fn log_level(&self) -> Option<LogLevel> {
-        self.log_level
+        if self.revision.is_modern() {
+            return self.client.borrow().log_level;
+        }
+        let said = self.session.as_ref().and_then(|session| log_level_of(session));
+        Some(said.unwrap_or(LOG_LEVEL))
     }
 
     fn wants_progress(&self) -> bool {
-        self.has_progress_token
+        self.client.borrow().progress_token.is_some()
     }
 
     fn is_modern(&self) -> bool {
-        self.is_modern
+        self.revision.is_modern()
     }
 
-    fn tell(&self, _told: Told) {}
+    fn tell(&self, told: Told) {
+        match told {
+            Told::Progress(report) => self.tell_progress(report.as_raw()),
+            Told::Message(level, message) => {
+                if self.log_level().is_some_and(|wanted| level >= wanted) {
+                    self.say(mcp::log_message(message.as_raw()), SaidKind::Told);
+                }
+            }
+            Told::ElicitationComplete(told) => {
+                let can = self.capabilities().contains(ClientCapabilities::ELICITATION_URL);
+                if can && !self.revision.is_modern() {
+                    self.say(mcp::elicitation_complete(told.as_raw()), SaidKind::Asked);
+                }
+            }
+        }
+    }
 
-    fn ask(&self, _ask: Ask) -> Pin<Box<dyn Future<Output = AskOutcome> + '_>> {
-        Box::pin(std::future::ready(AskOutcome::Unheard))
+    fn ask(&self, ask: Ask) -> Pin<Box<dyn Future<Output = AskOutcome> + '_>> {
+        Box::pin(async move {
+            if !self.capabilities().contains(ask.method.needs(ask.params.as_raw())) {
+                return AskOutcome::Unheard;
+            }
+            if self.revision.is_modern() {
+                return self.ask_back(ask).await;
+            }
+            let way = match &self.client.borrow().ears {
+                Ears::Here(way) => Rc::clone(way),
+                Ears::There { .. } | Ears::Nowhere => return AskOutcome::Unheard,
+            };
+            let Some(session) = &self.session else { return AskOutcome::Unheard };
+            question::ask(&self.core, session, question::Route::Way(&way), &ask).await
+        })
     }
 }
 
-/// The client of a request that nobody can be asked about: over the REST facade, in a batch.
+impl Conversation {
+    /// For whom and for which request a state holds that the client is given to keep.
+    pub(super) fn binding(&self) -> Option<&Binding> {
+        self.binding.as_ref()
+    }
+}
+
+/// Asks the client of a session outside any request.
+pub(crate) async fn ask_outside(core: &Rc<Core>, session: &Arc<Session>, ask: &Ask) -> AskOutcome {
+    question::ask(core, session, question::Route::Standing, ask).await
+}
+
+/// The level the session's client has set.
+pub(crate) fn log_level_of(session: &Session) -> Option<LogLevel> {
+    LogLevel::from_code(session.log_level())
+}
+
+/// Whether the session's client hears of what is as grave as that.
+pub(crate) fn hears(session: &Session, level: LogLevel) -> bool {
+    level >= log_level_of(session).unwrap_or(LOG_LEVEL)
+}
+
+/// A client that hears nothing and cannot be asked: that of the REST facade.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Nobody;
 

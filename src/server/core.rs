@@ -13,6 +13,8 @@ use std::{
 use super::{
     announce,
     connections::Connections,
+    conversation::{Questions, Suspended, Ways},
+    listener,
     message::{Attach, CoreMessage},
     outlet::{self, Outlets},
     publication::Published,
@@ -49,6 +51,12 @@ pub(crate) struct Core {
     pub(crate) outlets: Rc<Outlets>,
     pub(crate) rest: RestCaller,
     pub(crate) upstreams: Upstreams,
+    /// Questions to clients that wait here.
+    pub(crate) questions: Questions,
+    /// Responses that requests of other cores are heard on.
+    pub(crate) ways: Ways,
+    /// Requests that wait here until they are sent again.
+    pub(crate) suspended: Suspended,
     execution_ids: RefCell<ExecutionIds>,
     pub(crate) write_behind: WriteBehind,
     /// This core's end of the audit log.
@@ -95,6 +103,9 @@ impl Core {
             outlets: Rc::new(Outlets::new(index, settings.runtime.mcp.sse.outlet_bytes_max)),
             rest,
             upstreams,
+            questions: Questions::default(),
+            ways: Ways::default(),
+            suspended: Suspended::default(),
             execution_ids: RefCell::new(ExecutionIds::new(u64::from_le_bytes(seed))),
             write_behind,
             audit: shared.audit.writer(usize::from(index)),
@@ -330,6 +341,13 @@ impl Core {
                     cancelled.notify();
                 }
             }
+            CoreMessage::Answer { number, outcome } => self.questions.answer(number, *outcome),
+            CoreMessage::AskOutside(asked) => listener::ask(self, *asked),
+            CoreMessage::Said { way, said } => self.ways.say(way, *said),
+            CoreMessage::Resume(resume) => self.suspended.resume(*resume),
+            CoreMessage::Heard(heard) => heard.deliver(),
+            CoreMessage::Abandon(abandoned) => self.suspended.abandon(abandoned),
+            CoreMessage::ListsChanged => listener::lists_changed(self),
             CoreMessage::Gather => announce::gather(self),
             CoreMessage::Announce(announcement) => announce::announce(self, &announcement),
             CoreMessage::CheckListeners => self.check_listeners(),

@@ -1,6 +1,8 @@
 //! How a call ends, and what is recorded and counted of it.
 
-use super::trail::Trail;
+use std::rc::Rc;
+
+use super::{conversation::Conversation, trail::Trail};
 use crate::{
     audit::Outcome,
     downstream::{Blame, CallError},
@@ -69,12 +71,14 @@ pub(crate) struct Ended {
     /// The result is a part of an earlier one, in a form of its own.
     pub(crate) is_part: bool,
     pub(crate) trail: Trail,
+    /// What was said to its client, and can be asked.
+    pub(crate) conversation: Option<Rc<Conversation>>,
 }
 
 impl Ended {
     /// With nothing to say but how it ended.
     pub(crate) fn plainly(ending: Ending, trail: Trail) -> Self {
-        Self { ending, supplement: Supplement::NONE, is_part: false, trail }
+        Self { ending, supplement: Supplement::NONE, is_part: false, trail, conversation: None }
     }
 
     /// Counts the call and keeps what its tool wants kept of it; what came of it, for the record.

@@ -4,18 +4,19 @@
 //! knows nothing of JSON-RPC; here its ending becomes a reply. What is too large for a core is waited
 //! for before the work counts as begun, so that it is refused as everything else is.
 
-use std::{rc::Rc, sync::Arc};
+use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
 use super::{
     batch,
-    conversation::Conversation,
+    conversation::{self, Conversation, Way},
     ending::{Ended, Ending, Refused},
     input_required,
     invoke::{self, Beginning, Begun, Partner, ToolRequest},
-    note,
+    listener, note,
     pass_on::PassedOn,
     refusal::Refusal,
     running::{Answered, Job, Outcome, Registration, Running, Single, cancelled},
+    subscriptions::{Resource, Subscriber},
     tool_call::ToolCall,
     trail::{Origin, Trail, call_type_of},
     waiting::Waiting,
@@ -26,8 +27,8 @@ use crate::{
     http::RequestView,
     json::Kind,
     mcp::{
-        self, DispatchContext, Initialization, Invocation, PassOn, Revision, Step, Supplement,
-        ToolOutcome,
+        self, DispatchContext, Envelope, Initialization, Invocation, LogLevel, PassOn, Revision,
+        Step, Supplement, ToolOutcome,
     },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
     sessions::Session,
@@ -35,24 +36,24 @@ use crate::{
 };
 
 /// Who asks, as execution needs it.
-#[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
     pub(crate) origin: Origin<'a>,
     pub(crate) revision: Revision,
     pub(crate) session: Option<&'a Arc<Session>>,
     /// The message came in a session that has been initialized.
     pub(crate) initialized: bool,
+    /// What the request says of itself, in the era without sessions.
+    pub(crate) envelope: Option<&'a Envelope<'a>>,
     /// The HTTP request.
     pub(crate) http: RequestView<'a>,
-    /// Whether its client may be asked and told things while a request runs: not in a batch, whose
-    /// answers come together.
-    pub(crate) converses: bool,
+    /// The way to the client, once something needs it. One for all requests of a batch.
+    pub(crate) way: OnceCell<Rc<Way>>,
 }
 
 impl Asking<'_> {
-    /// Whom a request may talk to while it runs.
-    fn partner<'b>(&'b self, progress_token: Option<&'b str>) -> Option<Partner<'b>> {
-        self.converses.then_some(Partner { asking: self, progress_token })
+    /// The way to the client, for what is said before the answer.
+    pub(crate) fn way(&self) -> &Rc<Way> {
+        self.way.get_or_init(|| Way::new(self.origin.core, self.session))
     }
 }
 
@@ -146,9 +147,10 @@ async fn single(
     Ok(match entry {
         Entry::Done(reply) => Work::Done(Outcome::Reply(reply)),
         Entry::Cancelled(id) => Work::Done(Outcome::Cancelled(id)),
-        Entry::Running { call, progress_token, conversation } => {
+        Entry::Running { call, progress_token } => {
             let running = Running::Single(call);
-            Work::Running(Job { running, progress_token, conversation, note: note::single(id) })
+            let way = asking.way.get().cloned();
+            Work::Running(Job { running, progress_token, note: note::single(id), way })
         }
     })
 }
@@ -165,7 +167,6 @@ pub(super) enum Entry {
     Running {
         call: Single,
         progress_token: Option<Box<str>>,
-        conversation: Option<Rc<Conversation>>,
     },
     /// Its client wants no answer any more.
     Cancelled(OwnedId),
@@ -195,10 +196,17 @@ pub(super) fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
 /// Takes note of a notification or a response.
 pub(super) fn heed(asking: &Asking<'_>, message: &Message<'_>) {
     let core = asking.origin.core;
-    if let Step::Cancel(id) = mcp::dispatch(&context(asking), message)
-        && let Some(call) = asking.session.and_then(|session| session.call(id.text().as_bytes()))
-    {
-        core.cancel_call(call.core, call.number);
+    match (mcp::dispatch(&context(asking), message), asking.session) {
+        (Step::Cancel(id), Some(session)) => {
+            if let Some(call) = session.call(id.text().as_bytes()) {
+                core.cancel_call(call.core, call.number);
+            }
+        }
+        (Step::Answer(id, outcome), Some(session)) => {
+            conversation::answered(core, session, id, mcp::answer(outcome));
+        }
+        (Step::RootsChanged, Some(session)) => listener::roots_changed(core, session),
+        _ => {}
     }
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
     core.metrics.request(
@@ -215,14 +223,25 @@ pub(super) fn request(
     open_session: OpenSession<'_>,
 ) -> Result<Next, Refusal> {
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
+    // Before it is judged and recorded: it was, when it came for the first time.
+    let resumed = conversation::resumed(asking, message, &id.to_owned_id());
+    if let Ok(Some(call)) = resumed {
+        let progress_token = mcp::progress_token(message.params()).map(|token| token.text().into());
+        return Ok(Next::Entry(Entry::Running { call, progress_token }));
+    }
     let begin = |call_type| Trail::begin(&asking.origin, call_type, method.name());
     let mut trail = call_type_of(method).map(begin).transpose()?;
     if let Some(trail) = &mut trail {
         trail.request_bytes = message.params().map_or(0, |params| params.text().len());
     }
+    if let Err(error) = resumed {
+        return Ok(Next::Entry(replied(asking, id, message, trail, Err(error))));
+    }
     let body = match mcp::dispatch(&context(asking), message) {
         Step::Reply(body) => Ok(body),
         Step::Error(error) => Err(error),
+        Step::SetLevel(level) => Ok(set_level(asking, level)),
+        Step::Subscribe(uri, is_wanted) => subscribe(asking, &uri, is_wanted),
         Step::Initialize(initialization) => match open_session(&initialization) {
             Ok(session) => {
                 if let Some(trail) = &mut trail {
@@ -238,7 +257,7 @@ pub(super) fn request(
             }
         },
         Step::Invoke(invocation) => match trail {
-            Some(trail) => return invoke(asking, id.to_owned_id(), &invocation, trail),
+            Some(trail) => return invoke(asking, id.to_owned_id(), message, &invocation, trail),
             None => Err(RpcError::internal()),
         },
         Step::MakeToolsList(shape) => match trail {
@@ -257,10 +276,46 @@ pub(super) fn request(
             }
             None => Err(RpcError::internal()),
         },
-        // Neither comes of a request.
-        Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
+        // None of these comes of a request.
+        Step::Accepted | Step::Cancel(_) | Step::Answer(..) | Step::RootsChanged => {
+            Err(RpcError::internal())
+        }
     };
     Ok(Next::Entry(replied(asking, id, message, trail, body)))
+}
+
+/// Keeps how grave what a session hears of must be. Outside sessions there is nothing to keep it in,
+/// and nobody to whom it would make a difference.
+fn set_level(asking: &Asking<'_>, level: LogLevel) -> ResultBody {
+    let core = asking.origin.core;
+    if let Some(session) = asking.session
+        && core.shared.sessions.set_log_level(session, level.code())
+    {
+        core.write_behind.put_session(session.key(), &session.row());
+    }
+    ResultBody::EMPTY
+}
+
+/// Begins or ends to tell a session of changes of a resource.
+fn subscribe(asking: &Asking<'_>, uri: &str, is_wanted: bool) -> Result<ResultBody, RpcError> {
+    let view = asking.origin.view;
+    let Some(session) = asking.session else {
+        let text = "resources/subscribe needs a session, on whose streams changes are told";
+        return Err(RpcError::invalid_request(text));
+    };
+    let Some(server) = view.upstream_of_resource(uri) else {
+        return Err(mcp::unknown_resource(uri));
+    };
+    let (tenant, toolset) = (server.tenant.clone(), server.toolset.clone());
+    let resource = Resource { tenant, toolset, uri: uri.into() };
+    let subscriber = Subscriber::Session(session.key());
+    let subscriptions = &asking.origin.core.shared.subscriptions;
+    if is_wanted {
+        subscriptions.subscribe(subscriber, resource)?;
+    } else {
+        subscriptions.unsubscribe(&subscriber, &resource);
+    }
+    Ok(ResultBody::EMPTY)
 }
 
 /// The entry of a request that is answered.
@@ -322,18 +377,18 @@ pub(super) fn reason_of(error: &RpcError) -> &'static str {
 fn invoke(
     asking: &Asking<'_>,
     id: OwnedId,
+    message: &Message<'_>,
     invocation: &Invocation<'_>,
     trail: Trail,
 ) -> Result<Next, Refusal> {
-    let progress_token = invocation.progress_token.map(|token| token.text());
     let asked = ToolRequest {
         name: &invocation.name,
         arguments: invocation.arguments,
         http: asking.http,
-        partner: asking.partner(progress_token),
+        partner: Some(Partner { asking, message }),
     };
     let begun = invoke::begin(trail, &asked);
-    let progress_token = progress_token.map(Box::from);
+    let progress_token = invocation.progress_token.map(|token| token.text().into());
     let revision = asking.revision;
     let call = match begun {
         Beginning::Judging(judging) => {
@@ -373,8 +428,17 @@ pub(super) fn running(
     progress_token: Option<Box<str>>,
 ) -> Entry {
     let conversation = call.conversation();
-    let running = async move { answered(call.run(registration).await, revision, id) };
-    Entry::Running { call: Box::pin(running), progress_token, conversation }
+    let answering = id.clone();
+    let running = async move { answered(call.run(registration).await, revision, answering) };
+    Entry::Running { call: suspendable(conversation, Box::pin(running), id), progress_token }
+}
+
+/// The call, which may ask its client meanwhile where it has a way to do so.
+fn suspendable(conversation: Option<Rc<Conversation>>, call: Single, id: OwnedId) -> Single {
+    match conversation {
+        Some(conversation) => conversation::suspendable(&conversation, call, id),
+        None => call,
+    }
 }
 
 /// The entry of a request that an upstream answers.
@@ -386,13 +450,13 @@ fn pass_on(
     mut trail: Trail,
 ) -> Entry {
     trail.asked = subject(request.method, message);
-    let progress_token = mcp::progress_token(message.params()).map(|token| token.text());
-    let passed = PassedOn::new(trail, request, asking, asking.partner(progress_token));
+    let progress_token = mcp::progress_token(message.params()).map(|token| token.text().into());
+    let passed = PassedOn::new(trail, request, asking, message);
     match Registration::new(asking.origin.core, asking.session, &id) {
         Ok(registration) => {
             let conversation = passed.conversation();
-            let call = Box::pin(passed.run(registration, asking.revision, id));
-            Entry::Running { call, progress_token: progress_token.map(Box::from), conversation }
+            let call = Box::pin(passed.run(registration, asking.revision, id.clone()));
+            Entry::Running { call: suspendable(conversation, call, id), progress_token }
         }
         Err(error) => {
             passed.refuse(reason_of(&error));
@@ -410,7 +474,7 @@ pub(super) fn note_cancelled(origin: &Origin<'_>) {
 /// A call's ending as the client's revision has it.
 fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
     let outcome = ended.settle();
-    let Ended { ending, supplement, trail, .. } = ended;
+    let Ended { ending, supplement, trail, conversation, .. } = ended;
     let body = match ending {
         Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision),
         // What went wrong on the way is for the model to read, as an API's refusal is.
@@ -418,7 +482,7 @@ fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
         Ending::Limited(limited) => failure(limited.text(), revision),
         Ending::Told(error) => Err(mcp::relayed_error(error, false, revision)),
         Ending::InputRequired { asks, state } => {
-            input_required::result(&trail, &asks, state.as_deref())
+            input_required::result(&trail, conversation.as_deref(), &asks, state.as_deref())
         }
         Ending::Refused(Refused::Unknown) => Err(mcp::unknown_tool(trail.asked())),
         Ending::Refused(refused) => failure(refused.text(&trail), revision),

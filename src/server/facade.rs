@@ -185,7 +185,7 @@ async fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
             let running: Pin<Box<dyn Future<Output = Plain>>> =
                 Box::pin(async move { shaped(call.run(None).await) });
             let running = Running::Plain(running);
-            let job = Job { running, progress_token: None, conversation: None, note: Vec::new() };
+            let job = Job { running, progress_token: None, note: Vec::new(), way: None };
             let answering = Answering {
                 kind: AnswerKind::Json,
                 session: None,

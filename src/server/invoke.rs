@@ -33,6 +33,7 @@ use crate::{
     json::{OwnedRaw, Raw},
     mapping::{self, Discovery, SCHEMA_DISCOVERY},
     mcp::{self, MetaToolCall, Supplement, ToolOutcome},
+    rpc::Message,
 };
 
 /// What a client asks for.
@@ -43,27 +44,27 @@ pub(crate) struct ToolRequest<'a> {
     pub(crate) arguments: Option<Raw<'a>>,
     /// The HTTP request it came in: its trace, and what a connection forwards of it.
     pub(crate) http: RequestView<'a>,
-    /// Whom the call may talk to while it runs: nobody, over the REST facade and in a batch.
+    /// Whom the call may talk to while it runs: nobody, over the REST facade.
     pub(crate) partner: Option<Partner<'a>>,
 }
 
-/// The client of a call that may be asked things while the call runs.
+/// The client of a request that may be asked things while it is answered.
 #[derive(Clone, Copy)]
 pub(crate) struct Partner<'a> {
     pub(crate) asking: &'a Asking<'a>,
-    /// As it was written.
-    pub(crate) progress_token: Option<&'a str>,
+    /// The request.
+    pub(crate) message: &'a Message<'a>,
 }
 
 impl Partner<'_> {
     /// What is said to it and what it answers, from now on.
-    pub(crate) fn converse(self) -> Rc<Conversation> {
-        Conversation::of(self.asking, self.progress_token.is_some())
+    pub(super) fn converse(self) -> Rc<Conversation> {
+        Conversation::of(self.asking, self.message)
     }
 
     /// What it answers to what its request's upstream asked before.
     pub(super) fn continued(self) -> Option<Continued> {
-        None
+        Continued::of(self.asking, self.message)
     }
 }
 
@@ -217,7 +218,13 @@ fn begin_judged(
         }
         Intent::Invalid(invalid) => ToolOutcome::InvalidArguments { text: invalid.to_string() },
     };
-    Begun::Ended(Ended { ending: Ending::Ran(outcome), supplement, is_part: false, trail })
+    Begun::Ended(Ended {
+        ending: Ending::Ran(outcome),
+        supplement,
+        is_part: false,
+        trail,
+        conversation: None,
+    })
 }
 
 /// Most of a name nobody has that is worth keeping.
@@ -314,7 +321,7 @@ impl Judging {
             }
             Err(text) => {
                 let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
-                let ended = Ended { ending, supplement, is_part: false, trail };
+                let ended = Ended { ending, supplement, is_part: false, trail, conversation: None };
                 Begun::Ended(ended)
             }
         })

@@ -3,10 +3,11 @@
 //! The session lives as long as the stream. Messages may come on any core; their answers find the
 //! stream by its id.
 
-use std::{rc::Rc, sync::Arc};
+use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
 use super::{
     connection::Answer,
+    conversation::Sink,
     core::Core,
     event_stream::EventStream,
     execute::{self, Asking, Work},
@@ -98,11 +99,12 @@ pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Ref
         session: Some(&session),
         // The transport opens sessions before `initialize`.
         initialized: session.is_negotiated(),
+        envelope: None,
         http: *request,
-        converses: true,
+        way: OnceCell::new(),
     };
     let mut negotiated = |initialization: &Initialization<'_>| {
-        session.set_revision(initialization.revision);
+        session.negotiate(initialization.revision, initialization.capabilities);
         Ok(session.clone())
     };
     let work = execute::begin(&asking, &incoming, &mut negotiated).await?;
@@ -112,8 +114,14 @@ pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Ref
         Work::Done(outcome) => send(core, stream, &outcome),
         Work::Running(job) => {
             let (core, hold) = (core.clone(), session.hold());
+            if let Some(way) = &job.way {
+                way.open(Sink::Stream(stream));
+            }
             rt::spawn(async move {
                 let outcome = job.running.await;
+                if let Some(way) = &job.way {
+                    way.close();
+                }
                 send(&core, stream, &outcome);
                 drop(hold);
             });

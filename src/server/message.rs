@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 
-use super::announce::Announcement;
+use super::{
+    announce::Announcement,
+    conversation::{Abandoned, HeardBody, Resume, Said},
+    listener::AskedOutside,
+};
 use crate::{
+    mcp::AskOutcome,
     rt::{OneshotSender, Weigh},
     sessions::SessionKey,
     streams::{OutletId, StreamId, StreamKind},
@@ -34,6 +39,20 @@ pub(crate) enum CoreMessage {
     EndStream { stream: StreamId },
     /// The client cancelled a call this core runs.
     CancelCall { number: u64 },
+    /// What a client answered to a question that this core waits with.
+    Answer { number: u64, outcome: Box<AskOutcome> },
+    /// Ask the client of a session, on its standing stream, what belongs to no request.
+    AskOutside(Box<AskedOutside>),
+    /// A message of a request that runs on another core, for a response of this one.
+    Said { way: u64, said: Box<Said> },
+    /// A request that waits on this core was sent again.
+    Resume(Box<Resume>),
+    /// What became of a request of another core, for a response of this one.
+    Heard(Box<HeardBody>),
+    /// The response that heard a request of this core was closed by its client.
+    Abandon(Abandoned),
+    /// Upstream servers say that their lists are others now.
+    ListsChanged,
     /// The catalog changed: wait for more of it, then tell clients.
     Gather,
     /// Lists are others now: tell the clients of this core.
@@ -68,6 +87,14 @@ impl Weigh for CoreMessage {
                 Self::Deliver { frame, .. } => frame.len(),
                 Self::Replay { frames, .. } => frames.iter().map(|frame| frame.len()).sum(),
                 Self::Publish { payload, .. } => payload.len(),
+                Self::Said { said, .. } => said.payload.len(),
+                Self::Resume(resume) => resume.bytes(),
+                Self::Answer { outcome, .. } => match &**outcome {
+                    AskOutcome::Answer(answer) => answer.as_raw().text().len(),
+                    AskOutcome::Refused(_) | AskOutcome::Unheard => 0,
+                },
+                Self::Heard(heard) => heard.bytes(),
+                Self::AskOutside(asked) => asked.bytes(),
                 _ => 0,
             }
     }

@@ -90,6 +90,11 @@ impl Outlet {
         self.wake.notify();
     }
 
+    /// Whether so many bytes more leave half of the room for what must arrive.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.queued_bytes.get() + bytes <= self.queued_bytes_max.get() / 2
+    }
+
     /// Queues what a client has missed. It is bounded by the stream's window, which holds these
     /// frames anyway, and not by what may be queued for a slow client: who has fallen far behind
     /// could never catch up otherwise.

@@ -16,7 +16,7 @@ use crate::{
     audit,
     downstream::{UpstreamAnswer, UpstreamCalled, UpstreamMethod, UpstreamRequest},
     mcp::{self, PassOn, Revision},
-    rpc::{OwnedId, Reply, RpcError, code},
+    rpc::{Message, OwnedId, Reply, RpcError, code},
     rt::{self, Either},
     telemetry::{MethodLabel, OutcomeLabel},
 };
@@ -33,8 +33,9 @@ impl PassedOn {
         trail: Trail,
         request: PassOn,
         asking: &Asking<'_>,
-        partner: Option<Partner<'_>>,
+        message: &Message<'_>,
     ) -> Self {
+        let partner = Partner { asking, message };
         let along = Along::of_connection(&request.server.connection, &asking.http, partner);
         Self { trail, request, along }
     }
@@ -65,7 +66,7 @@ impl PassedOn {
                 Either::Right(()) => None,
             },
         };
-        let Self { mut trail, request, .. } = self;
+        let Self { mut trail, request, along } = self;
         let label = MethodLabel::of(request.method.name());
         let took = trail.started.elapsed();
         trail.took = Some(took);
@@ -80,9 +81,12 @@ impl PassedOn {
                 Ok(mcp::relayed_result(result.as_raw(), revision))
             }
             Ok(UpstreamAnswer::Error(error)) => Err(mcp::relayed_error(error, is_read, revision)),
-            Ok(UpstreamAnswer::InputRequired { asks, state }) => {
-                input_required::result(&trail, &asks, state.as_deref())
-            }
+            Ok(UpstreamAnswer::InputRequired { asks, state }) => input_required::result(
+                &trail,
+                along.conversation.as_deref(),
+                &asks,
+                state.as_deref(),
+            ),
             Err(error) => Err(RpcError::new(code::SERVER, error.to_string())),
         };
         let (outcome, counted) = match &body {

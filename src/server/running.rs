@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::{conversation::Conversation, core::Core};
+use super::{conversation::Way, core::Core};
 use crate::{
     rpc::{self, OwnedId, Reply, RpcError},
     rt::Notify,
@@ -111,10 +111,10 @@ pub(crate) struct Job {
     pub(crate) running: Running,
     /// The client's progress token, as JSON text.
     pub(crate) progress_token: Option<Box<str>>,
-    /// What it says to its client and asks of it before it ends.
-    pub(crate) conversation: Option<Rc<Conversation>>,
     /// The ids it answers, for a restart; see `note`.
     pub(crate) note: Vec<u8>,
+    /// The way to the client, where what runs may have something to say before its answer.
+    pub(crate) way: Option<Rc<Way>>,
 }
 
 /// A call's place among those of its core and session; while it exists, a cancellation finds the

@@ -3,11 +3,13 @@
 use std::{rc::Rc, sync::Arc};
 
 use super::{
+    conversation,
     core::Core,
     memory::Memory,
     pipeline::Admission,
     random_bytes,
     refusal::Refusal,
+    subscriptions::Subscriber,
     trail::{self, SessionEnd},
 };
 use crate::{
@@ -198,6 +200,8 @@ fn release(core: &Rc<Core>, session: &Session, method: &'static str, external_id
     for stream in session.streams() {
         core.end_stream(stream);
     }
+    conversation::unheard(core, session);
+    core.shared.subscriptions.forget(&Subscriber::Session(session.key()));
     for call in session.calls() {
         core.cancel_call(call.core, call.number);
     }

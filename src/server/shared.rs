@@ -12,12 +12,16 @@ use std::{
 
 use super::{
     announce::Announcer,
+    conversation::SuspendedShares,
     guard::Guard,
+    listener::ChangedLists,
     message::CoreMessage,
     openapi::Descriptions,
     parts::KeptResults,
     publication::{Publication, Published},
     reload::ReloadState,
+    request_state::RequestStates,
+    subscriptions::Subscriptions,
 };
 use crate::{
     audit::AuditLog,
@@ -40,6 +44,7 @@ pub(crate) struct Parts {
     pub(crate) reload: Arc<ReloadState>,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,
+    pub(crate) request_states: RequestStates,
     pub(crate) store: Store,
     pub(crate) audit: AuditLog,
     pub(crate) workers: WorkerPool,
@@ -72,6 +77,12 @@ pub(crate) struct Shared {
     pub(crate) descriptions: Descriptions,
     /// What was left out of answers.
     pub(crate) kept: KeptResults,
+    /// Who is told when which resources change.
+    pub(crate) subscriptions: Subscriptions,
+    /// Upstream servers whose lists are others than they were.
+    pub(crate) changed_lists: ChangedLists,
+    /// How many requests wait to be sent again.
+    pub(crate) suspended: Arc<SuspendedShares>,
     /// How much everybody has used of what they may.
     pub(crate) limiter: Limiter,
     driver: OnceLock<&'static str>,
@@ -135,6 +146,12 @@ impl Shared {
             announcer: Announcer::new(parts.publication.current().snapshot.clone()),
             descriptions: Descriptions::default(),
             kept: KeptResults::new(&settings.runtime.results),
+            subscriptions: Subscriptions::default(),
+            changed_lists: ChangedLists::default(),
+            suspended: SuspendedShares::new(
+                settings.runtime.mcp.asking.suspended_max,
+                settings.runtime.mcp.asking.suspended_per_tenant_max,
+            ),
             limiter: Limiter::default(),
             driver: OnceLock::new(),
             parts,

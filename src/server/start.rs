@@ -24,6 +24,7 @@ use super::{
     publication::Publication,
     recovery::{self, RecoveryError},
     reload::{self, ReloadState},
+    request_state::RequestStates,
     shared::{self, Shared},
     time,
     write_behind::WriteBehind,
@@ -31,7 +32,7 @@ use super::{
 use crate::{
     audit::{AuditError, AuditLog},
     catalog::{self, Entities},
-    downstream::{AcrossCores, RestCaller, Upstreams},
+    downstream::{AcrossCores, Listener, RestCaller, Upstreams},
     identity::{KeyId, KeyRecord},
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
@@ -95,6 +96,9 @@ pub enum StartError {
     /// The catalog is wrong.
     #[error("the catalog cannot be used:\n{0}")]
     Catalog(#[from] ChangeError),
+    /// The cipher that states of requests are sealed with cannot be used.
+    #[error("the cipher AES-256-GCM cannot be used on this machine")]
+    Cipher,
     /// An address cannot be listened on.
     #[error("{0}")]
     Listen(#[source] io::Error),
@@ -160,6 +164,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         reload,
         sessions,
         session_ids: SessionIds::new(&identity.secret, recovery::NODE),
+        request_states: RequestStates::new(&identity.secret).ok_or(StartError::Cipher)?,
         store,
         audit,
         workers,
@@ -399,7 +404,7 @@ fn start_cores(
             let gather = Duration::from_millis(recovery::gather_ms(&shared.settings));
             let write_behind = WriteBehind::new(number, ring, gather);
             let rest = rest_caller(&shared, number, &resolver, client_tls.clone(), &across);
-            let listener = Arc::new(super::hearing::Hearing);
+            let listener = Arc::clone(&shared) as Arc<dyn Listener>;
             let settings = &shared.settings.downstream.mcp;
             let upstreams = Upstreams::new(&rest, settings, listener);
             let core = Core::new(core::Parts {

@@ -1,6 +1,6 @@
 //! Streamable HTTP (MCP 2025-03-26 to 2025-11-25): POST, GET and DELETE of an endpoint.
 
-use std::{borrow::Cow, rc::Rc, sync::Arc, time::Duration};
+use std::{borrow::Cow, cell::OnceCell, rc::Rc, sync::Arc, time::Duration};
 
 use super::{
     calls::{self, AnswerKind, Answering, Waiting},
@@ -51,8 +51,9 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         revision: revision.unwrap_or(Revision::ASSUMED),
         session: session.as_ref(),
         initialized: session.is_some(),
+        envelope: None,
         http: *request,
-        converses: true,
+        way: OnceCell::new(),
     };
     let (core, view, caller) = (admission.core, &admission.view, admission.caller);
     let mut opened: Option<(SessionId, Arc<Session>)> = None;

@@ -64,8 +64,9 @@ impl ToolCall {
                 Either::Right(()) => Ending::Cancelled,
             },
         };
-        let Self { supplement, trail, work, .. } = self;
-        Ended { ending, supplement, is_part: matches!(work, Work::Part { .. }), trail }
+        let Self { supplement, trail, work, along } = self;
+        let (is_part, conversation) = (matches!(work, Work::Part { .. }), along.conversation);
+        Ended { ending, supplement, is_part, trail, conversation }
     }
 
     /// The call is not run after all.

@@ -31,12 +31,18 @@ pub(crate) fn call_type_of(method: Method) -> Option<CallType> {
         Method::ToolsCall => CallType::ToolExecution,
         Method::ToolsList => CallType::ToolDiscovery,
         Method::ResourcesList | Method::ResourceTemplatesList => CallType::ResourceList,
-        Method::ResourcesRead => CallType::ResourceRead,
+        Method::ResourcesRead | Method::Subscribe => CallType::ResourceRead,
         Method::PromptsList => CallType::PromptList,
         Method::PromptsGet => CallType::PromptGet,
         Method::Complete => CallType::Completion,
         Method::Initialize => CallType::Session,
-        Method::Ping | Method::Initialized | Method::Cancelled | Method::Other => return None,
+        Method::Ping
+        | Method::SetLevel
+        | Method::Unsubscribe
+        | Method::Initialized
+        | Method::Cancelled
+        | Method::RootsChanged
+        | Method::Other => return None,
     })
 }
 

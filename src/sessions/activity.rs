@@ -10,7 +10,10 @@ pub const CALLS_MAX: usize = 1024;
 /// Most streams open in one session at a time, the standing stream not counted.
 pub const STREAMS_MAX: usize = 1024;
 
-/// Where a call runs: what a cancellation is sent to.
+/// Most questions a session's client is asked at a time.
+pub const QUESTIONS_MAX: usize = 32;
+
+/// Where a call runs, or a question waits: what a cancellation or an answer is sent to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CallHandle {
     /// The core.
@@ -38,9 +41,16 @@ pub enum CallRefused {
 #[error("this session already has 1024 open streams, the most it may")]
 pub struct TooManyStreams;
 
+/// The session's client has as many open questions as it may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("this session's client has 32 questions to answer, the most it may have")]
+pub struct TooManyQuestions;
+
 #[derive(Default, Debug)]
 pub(super) struct Activity {
     calls: Vec<Call>,
+    /// Questions that wait for the client's answer, by where it is waited for.
+    questions: Vec<CallHandle>,
     streams: Vec<StreamId>,
     standing: Option<StreamId>,
 }
@@ -54,7 +64,10 @@ struct Call {
 
 impl Activity {
     pub(super) fn is_empty(&self) -> bool {
-        self.calls.is_empty() && self.streams.is_empty() && self.standing.is_none()
+        self.calls.is_empty()
+            && self.questions.is_empty()
+            && self.streams.is_empty()
+            && self.standing.is_none()
     }
 
     pub(super) fn has_calls(&self) -> bool {
@@ -86,6 +99,23 @@ impl Activity {
 
     pub(super) fn calls(&self) -> Vec<CallHandle> {
         self.calls.iter().map(|call| call.handle).collect()
+    }
+
+    pub(super) fn add_question(&mut self, handle: CallHandle) -> Result<(), TooManyQuestions> {
+        if self.questions.len() >= QUESTIONS_MAX {
+            return Err(TooManyQuestions);
+        }
+        self.questions.push(handle);
+        Ok(())
+    }
+
+    pub(super) fn take_question(&mut self, handle: CallHandle) -> bool {
+        let at = self.questions.iter().position(|question| *question == handle);
+        at.map(|at| self.questions.swap_remove(at)).is_some()
+    }
+
+    pub(super) fn take_questions(&mut self) -> Vec<CallHandle> {
+        std::mem::take(&mut self.questions)
     }
 
     pub(super) fn add_stream(&mut self, id: StreamId) -> Result<(), TooManyStreams> {

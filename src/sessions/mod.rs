@@ -29,7 +29,10 @@ mod session;
 mod table;
 mod tenants;
 
-pub use activity::{CALLS_MAX, CallHandle, CallRefused, STREAMS_MAX, TooManyStreams};
+pub use activity::{
+    CALLS_MAX, CallHandle, CallRefused, QUESTIONS_MAX, STREAMS_MAX, TooManyQuestions,
+    TooManyStreams,
+};
 pub use id::{SessionId, SessionIds};
 pub use journal::{RecentSessions, SessionJournal, SessionJournalError};
 pub use owner::{Owner, OwnerTooLong};

@@ -7,6 +7,9 @@
 //! | five texts, each after its length as u16: tenant, client application, caller, client's name,
 //! client's version
 //! ```
+//!
+//! Where the client said how grave the log messages it hears of must be, the version is 2 and that
+//! level follows as a u8.
 
 use std::fmt;
 
@@ -14,6 +17,8 @@ use super::owner::Owner;
 use super::revision::Revision;
 
 const VERSION: u8 = 1;
+/// The version of rows with a level.
+const VERSION_WITH_LEVEL: u8 = 2;
 const HEADER_BYTES: usize = 30;
 const TEXTS: usize = 5;
 /// Longest name and version of a client that are kept.
@@ -23,7 +28,7 @@ const CLIENT_TEXT_BYTES_MAX: usize = 128;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RecordError {
     /// Written by another version of the program. Nothing may be changed then.
-    #[error("session record has format version {version}; this program reads version 1")]
+    #[error("session record has format version {version}; this program reads versions 1 and 2")]
     UnknownVersion {
         /// What its first byte says.
         version: u8,
@@ -71,6 +76,14 @@ impl ClientCapabilities {
         Self(self.0 | other.0)
     }
 
+    pub(super) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(super) const fn of_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
     /// Whether all of `other` are among these.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -96,6 +109,8 @@ pub struct SessionRecord {
     /// When the client was last seen, as of this record.
     pub(super) last_seen_ms: u64,
     expires_ms: u64,
+    /// The code of a level, as of this record; 0 for none.
+    pub(super) log_level: u8,
 }
 
 impl SessionRecord {
@@ -111,14 +126,24 @@ impl SessionRecord {
         let [tenant, client_application, caller] = owner.parts();
         let texts = [tenant, client_application, caller, shown(client.name), shown(client.version)];
         let (texts, ends) = join(texts);
-        let last_seen_ms = created_ms;
-        Self { texts, ends, revision, capabilities, created_ms, last_seen_ms, expires_ms }
+        Self {
+            texts,
+            ends,
+            revision,
+            capabilities,
+            created_ms,
+            last_seen_ms: created_ms,
+            expires_ms,
+            log_level: 0,
+        }
     }
 
     /// Reads a row.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         match bytes.first() {
-            Some(&VERSION) => Self::read(bytes).ok_or(RecordError::Malformed),
+            Some(&(VERSION | VERSION_WITH_LEVEL)) => {
+                Self::read(bytes).ok_or(RecordError::Malformed)
+            }
             Some(&version) => Err(RecordError::UnknownVersion { version }),
             None => Err(RecordError::Malformed),
         }
@@ -126,13 +151,13 @@ impl SessionRecord {
 
     /// The row of this record.
     pub fn encode(&self) -> Vec<u8> {
-        self.encode_seen(self.last_seen_ms)
+        self.encode_seen(self.last_seen_ms, self.log_level)
     }
 
-    /// The row, with a later sight of the client.
-    pub(super) fn encode_seen(&self, last_seen_ms: u64) -> Vec<u8> {
-        let mut row = Vec::with_capacity(HEADER_BYTES + 2 * TEXTS + self.texts.len());
-        row.push(VERSION);
+    /// The row, with a later sight of the client and the level of now.
+    pub(super) fn encode_seen(&self, last_seen_ms: u64, log_level: u8) -> Vec<u8> {
+        let mut row = Vec::with_capacity(HEADER_BYTES + 2 * TEXTS + self.texts.len() + 1);
+        row.push(if log_level == 0 { VERSION } else { VERSION_WITH_LEVEL });
         row.push(self.revision.code());
         row.extend_from_slice(&self.capabilities.0.to_le_bytes());
         row.extend_from_slice(&self.created_ms.to_le_bytes());
@@ -143,6 +168,9 @@ impl SessionRecord {
             // Each is bounded when a record is made.
             row.extend_from_slice(&(text.len() as u16).to_le_bytes());
             row.extend_from_slice(text.as_bytes());
+        }
+        if log_level != 0 {
+            row.push(log_level);
         }
         row
     }
@@ -223,9 +251,11 @@ impl SessionRecord {
             *text = std::str::from_utf8(value).ok().filter(|text| text.len() <= 255)?;
             rest = tail;
         }
-        if !rest.is_empty() {
-            return None;
-        }
+        let log_level = match (header[0], rest) {
+            (VERSION, []) => 0,
+            (VERSION_WITH_LEVEL, [level]) if *level > 0 => *level,
+            _ => return None,
+        };
         let (texts, ends) = join(texts);
         Some(Self {
             texts,
@@ -235,6 +265,7 @@ impl SessionRecord {
             created_ms: word(6)?,
             last_seen_ms: word(14)?,
             expires_ms: word(22)?,
+            log_level,
         })
     }
 }
@@ -313,12 +344,20 @@ mod tests {
         for length in 0..row.len() {
             assert_eq!(SessionRecord::decode(&row[..length]), Err(RecordError::Malformed));
         }
+        let mut leveled = record();
+        leveled.log_level = 4;
+        let leveled = leveled.encode();
+        assert_eq!(SessionRecord::decode(&leveled).unwrap().log_level, 4);
+        assert_eq!((leveled[0], leveled.last()), (2, Some(&4)));
+        for length in 0..leveled.len() {
+            assert_eq!(SessionRecord::decode(&leveled[..length]), Err(RecordError::Malformed));
+        }
         let mut longer = row.clone();
         longer.push(0);
         assert_eq!(SessionRecord::decode(&longer), Err(RecordError::Malformed));
         let mut newer = row.clone();
-        newer[0] = 2;
-        let unknown = RecordError::UnknownVersion { version: 2 };
+        newer[0] = 3;
+        let unknown = RecordError::UnknownVersion { version: 3 };
         assert_eq!(SessionRecord::decode(&newer), Err(unknown));
         let mut revision = row;
         revision[1] = 9;

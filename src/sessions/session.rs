@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::SessionKey;
-use super::activity::{Activity, CallHandle, CallRefused, TooManyStreams};
-use super::record::SessionRecord;
+use super::activity::{Activity, CallHandle, CallRefused, TooManyQuestions, TooManyStreams};
+use super::record::{ClientCapabilities, SessionRecord};
 use super::revision::Revision;
 use super::tenants::TenantSessions;
 use crate::streams::StreamId;
@@ -32,7 +32,11 @@ pub struct Session {
     ended: AtomicBool,
     /// The code of the revision, where it is negotiated after the session was opened; else 0.
     renegotiated: AtomicU8,
+    /// What its client said it can do, where that is known only since.
+    renegotiated_capabilities: AtomicU32,
     connection_bound: AtomicBool,
+    /// How grave what its client hears of must be, as a code; 0 where it did not say.
+    log_level: AtomicU8,
     /// When a client was last refused the standing stream because another one holds it.
     refused_standing_ms: AtomicU64,
     pub(super) tenant: Arc<TenantSessions>,
@@ -66,7 +70,7 @@ impl Session {
         tenant: Arc<TenantSessions>,
         has_row: bool,
     ) -> Arc<Self> {
-        let seen_ms = record.last_seen_ms;
+        let (seen_ms, log_level) = (record.last_seen_ms, record.log_level);
         Arc::new(Self {
             key,
             record,
@@ -76,7 +80,9 @@ impl Session {
             holds: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             renegotiated: AtomicU8::new(0),
+            renegotiated_capabilities: AtomicU32::new(0),
             connection_bound: AtomicBool::new(false),
+            log_level: AtomicU8::new(log_level),
             refused_standing_ms: AtomicU64::new(0),
             tenant,
             activity: Mutex::new(None),
@@ -100,7 +106,7 @@ impl Session {
 
     /// Its row, as of now.
     pub fn row(&self) -> Vec<u8> {
-        self.record.encode_seen(self.seen_ms())
+        self.record.encode_seen(self.seen_ms(), self.log_level())
     }
 
     /// Whether the store has, or was handed, a row of its own for it.
@@ -119,15 +125,33 @@ impl Session {
         Revision::from_code(code).unwrap_or_else(|| self.record.revision())
     }
 
-    /// Notes a revision that was negotiated after the session was opened, as HTTP+SSE does. It is
-    /// not part of the row: such a session does not outlive its connection.
-    pub fn set_revision(&self, revision: Revision) {
-        self.renegotiated.store(revision.code(), Ordering::Relaxed);
+    /// Notes what was negotiated after the session was opened, as HTTP+SSE does. It is not part of
+    /// the row: such a session does not outlive its connection.
+    pub fn negotiate(&self, revision: Revision, capabilities: ClientCapabilities) {
+        self.renegotiated_capabilities.store(capabilities.bits(), Ordering::Relaxed);
+        self.renegotiated.store(revision.code(), Ordering::Release);
+    }
+
+    /// What its client can do: as of its record, or of what was negotiated since.
+    pub fn capabilities(&self) -> ClientCapabilities {
+        if self.renegotiated.load(Ordering::Acquire) == 0 {
+            return self.record.capabilities();
+        }
+        ClientCapabilities::of_bits(self.renegotiated_capabilities.load(Ordering::Relaxed))
     }
 
     /// Whether a revision was negotiated after the session was opened.
     pub fn is_negotiated(&self) -> bool {
         self.renegotiated.load(Ordering::Relaxed) != 0
+    }
+
+    /// How grave what its client hears of must be, as a code; 0 where it did not say.
+    pub fn log_level(&self) -> u8 {
+        self.log_level.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_log_level(&self, code: u8) -> bool {
+        self.log_level.swap(code, Ordering::Relaxed) != code
     }
 
     /// The session is its connection's: HTTP+SSE. It is not kept, because it cannot be resumed.
@@ -172,6 +196,26 @@ impl Session {
     /// All running calls.
     pub fn calls(&self) -> Vec<CallHandle> {
         self.activity.lock().as_ref().map(|activity| activity.calls()).unwrap_or_default()
+    }
+
+    /// Registers a question that its client is asked.
+    pub fn add_question(&self, handle: CallHandle) -> Result<(), TooManyQuestions> {
+        if self.is_ended() {
+            return Err(TooManyQuestions);
+        }
+        self.activity.lock().get_or_insert_default().add_question(handle)
+    }
+
+    /// Takes a question out. `false` where it is not one of this session, or not any more: of
+    /// several answers the first one counts.
+    pub fn take_question(&self, handle: CallHandle) -> bool {
+        self.activity.lock().as_mut().is_some_and(|activity| activity.take_question(handle))
+    }
+
+    /// Takes all questions out: nobody will answer them.
+    pub fn take_questions(&self) -> Vec<CallHandle> {
+        let mut activity = self.activity.lock();
+        activity.as_mut().map(|activity| activity.take_questions()).unwrap_or_default()
     }
 
     /// Registers an open stream.
@@ -238,6 +282,12 @@ impl Session {
     /// Whether the row is older than what is known.
     pub(super) fn is_unsaved(&self) -> bool {
         !self.has_row() || self.stored_ms.load(Ordering::Relaxed) < self.seen_ms()
+    }
+
+    /// Claims its row for what changed besides the time it was seen.
+    pub(super) fn claim_any_row(&self) {
+        self.has_row.store(true, Ordering::Relaxed);
+        self.stored_ms.store(self.seen_ms(), Ordering::Relaxed);
     }
 
     /// Claims its first row, which one caller of several gets to write.

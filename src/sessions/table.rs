@@ -202,6 +202,16 @@ impl SessionTable {
         session.claim_row(self.row_age_ms()) && !session.is_ended()
     }
 
+    /// The client said how grave what it hears of must be. `true`: the caller is to write the row,
+    /// as after [`Self::touch`].
+    pub fn set_log_level(&self, session: &Session, code: u8) -> bool {
+        let is_news = session.set_log_level(code) && !session.is_connection_bound();
+        if is_news {
+            session.claim_any_row();
+        }
+        is_news && !session.is_ended()
+    }
+
     /// Ends a session: it is out of the table, and stays unknown. Its row is to be removed, its
     /// streams and calls to be ended. `None` where it is not in the heap (it may be in the store:
     /// adopt it first) or somebody else ended it.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Findings, Session, Sse};
+use super::{Asking, Findings, Session, Sse};
 
 /// What clients see of the protocol.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,8 @@ pub struct Mcp {
     pub sse: Sse,
     /// `[runtime.mcp.session]`.
     pub session: Session,
+    /// `[runtime.mcp.asking]`.
+    pub asking: Asking,
 }
 
 impl Mcp {
@@ -24,5 +26,6 @@ impl Mcp {
         findings.within("runtime.mcp.page_size", self.page_size, 0..=100_000);
         self.sse.validate(findings);
         self.session.validate(findings);
+        self.asking.validate(findings);
     }
 }

@@ -15,6 +15,7 @@
 //!
 //! One struct and one file a section. This room must not open anything but settings files.
 
+mod asking;
 mod audit;
 mod check;
 mod downstream;
@@ -41,6 +42,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::asking::Asking;
 pub use self::audit::Audit;
 pub use self::check::{Finding, Findings};
 pub use self::downstream::Downstream;
