@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use super::Revision;
 use super::call::{Invocation, cancelled};
+use super::completion;
+use super::discover::discovered;
 use super::initialize::{Initialization, ServerInfo, initialize};
 use super::method::Method;
 use super::paging::{self, Prompts, Resources, Tools};
@@ -74,7 +76,15 @@ fn request<'a>(
 ) -> Result<Step<'a>, RpcError> {
     let params = object(params)?;
     let (view, shape) = (context.view, shape(context.revision));
-    let body = match Method::of(name) {
+    let method = Method::of(name);
+    if !method.is_in(context.revision) {
+        return Err(method_not_found(name));
+    }
+    let body = match method {
+        Method::Discover => discovered(view, context.server),
+        Method::Complete if completion::is_offered(view, context.revision) => {
+            completion::complete(view, params)?
+        }
         Method::Ping => ResultBody::EMPTY,
         Method::ToolsCall => return Invocation::read(params).map(Step::Invoke),
         Method::ToolsList
@@ -112,8 +122,10 @@ fn request<'a>(
             let prompt = view.prompt(&name).ok_or_else(|| unknown_prompt(&name))?;
             resources::messages(prompt)
         }
+        // Its answer is a stream, which is for the transport to open where there are streams.
+        Method::Listen => return Err(method_not_found(name)),
         // A notification's name with an id is no method.
-        Method::Initialized | Method::Cancelled | Method::Other => {
+        Method::Initialized | Method::Cancelled | Method::Complete | Method::Other => {
             return Err(method_not_found(name));
         }
     };

@@ -15,8 +15,11 @@
 
 mod batch;
 mod call;
+mod completion;
 mod conversation;
+mod discover;
 mod dispatch;
+mod ending;
 mod envelope;
 mod initialize;
 mod meta_tool;
@@ -36,6 +39,7 @@ pub use batch::check_batch;
 pub use call::{Invocation, progress_token};
 pub use conversation::{Ask, AskMethod, AskOutcome, Asks, LogLevel, Told};
 pub use dispatch::{DispatchContext, Step, dispatch};
+pub use ending::Caching;
 pub use envelope::Envelope;
 pub use initialize::{Initialization, ServerInfo, negotiate};
 pub use meta_tool::{MetaToolCall, described, schemas, search};
@@ -44,7 +48,7 @@ pub use notifications::{
     PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, progress,
 };
 pub use outcome::{File, KeptAt, Supplement, ToolOutcome, tool_result};
-pub use refusal::{unknown_resource, unknown_tool};
+pub use refusal::{missing_capabilities, unknown_resource, unknown_tool, unsupported_version};
 pub use resources::{KEPT_RESULTS, blob_resource, json_resource};
 
 pub use crate::sessions::Revision;

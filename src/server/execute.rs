@@ -8,7 +8,8 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use super::{
     invoke::{self, Beginning, Begun, Ended, Ending, Judging, Refused, ToolCall, ToolRequest},
-    note, offload, parts,
+    note, offload,
+    parts::{self, ReadResource},
     refusal::Refusal,
     running::{Answered, Job, Outcome, Registration, Running, Single, cancelled},
     trail::{Origin, Trail, call_type_of},
@@ -20,7 +21,8 @@ use crate::{
     http::RequestView,
     json::Kind,
     mcp::{
-        self, DispatchContext, Initialization, Invocation, Revision, Step, Supplement, ToolOutcome,
+        self, Caching, DispatchContext, Envelope, Initialization, Invocation, Revision, Step,
+        Supplement, ToolOutcome,
     },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
     rt::{self, Either},
@@ -35,6 +37,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) session: Option<&'a Arc<Session>>,
     /// The message came in a session that has been initialized.
     pub(crate) initialized: bool,
+    /// What a request of the era without sessions says of itself.
+    pub(crate) envelope: Option<&'a Envelope<'a>>,
     /// The HTTP request.
     pub(crate) http: RequestView<'a>,
 }
@@ -72,7 +76,10 @@ fn charge(origin: &Origin<'_>, message: &Message<'_>) -> Result<(), Limited> {
 
 /// What keeps a client connected is cheap, and must not wait behind what it does.
 fn is_light(method: &str) -> bool {
-    matches!(mcp::Method::of(method), mcp::Method::Initialize | mcp::Method::Ping)
+    matches!(
+        mcp::Method::of(method),
+        mcp::Method::Initialize | mcp::Method::Ping | mcp::Method::Discover | mcp::Method::Listen
+    )
 }
 
 /// Records the requests of a body that is refused as a whole.
@@ -283,10 +290,11 @@ impl Waiting {
                     Step::Error(error) => Err(error),
                     _ => Err(RpcError::internal()),
                 };
-                Ok(replied(asking, id, message, Some(*trail), body))
+                let body = body.map(|body| (body, None));
+                Ok(replied(asking, id, message, Some(*trail), body, shared_by(asking)))
             }
             Self::Kept(trail, uri) => match parts::read(&asking.origin, &uri).await {
-                Ok(body) => Ok(replied(asking, id, message, Some(*trail), body)),
+                Ok(body) => Ok(replied(asking, id, message, Some(*trail), body, Caching::Never)),
                 Err(error) => Err(refused(*trail, error.into())),
             },
         }
@@ -410,7 +418,14 @@ fn request(
         // Neither comes of a request.
         Step::Accepted | Step::Cancel(_) => Err(RpcError::internal()),
     };
-    Ok(Next::Entry(replied(asking, id, message, trail, body)))
+    let body = body.map(|body| (body, None));
+    let caching = if method.is_cacheable() { shared_by(asking) } else { Caching::Unsaid };
+    Ok(Next::Entry(replied(asking, id, message, trail, body, caching)))
+}
+
+/// For whom what a client is told of its view may be kept.
+fn shared_by(asking: &Asking<'_>) -> Caching {
+    if asking.origin.view.is_public() { Caching::Public } else { Caching::Private }
 }
 
 /// The entry of a request that is answered.
@@ -419,12 +434,20 @@ fn replied(
     id: Id<'_>,
     message: &Message<'_>,
     trail: Option<Trail>,
-    body: Result<ResultBody, RpcError>,
+    body: Result<ReadResource, RpcError>,
+    caching: Caching,
 ) -> Entry {
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
     let label = if body.is_ok() { OutcomeLabel::Ok } else { OutcomeLabel::Error };
     let elapsed = asking.origin.arrived.elapsed();
     asking.origin.core.metrics.request(MethodLabel::of(method.name()), label, elapsed);
+    let reason = body.as_ref().err().map(reason_of);
+    let (body, meta) = match body {
+        Ok((body, meta)) => (Ok(body), meta),
+        Err(error) => (Err(error), None),
+    };
+    let server = &asking.origin.core.shared.server_info;
+    let body = server.answer(body, meta.as_deref(), caching, asking.revision);
     let reply = Reply::new(id.to_owned_id(), body);
     if let Some(mut trail) = trail {
         trail.asked = subject(method, message);
@@ -436,8 +459,8 @@ fn replied(
                 }
                 audit::Outcome::Ok
             }
-            Err(error) => {
-                trail.denied(reason_of(error));
+            Err(_) => {
+                trail.denied(reason.unwrap_or("failed"));
                 audit::Outcome::Error
             }
         };
@@ -529,9 +552,11 @@ fn note_cancelled(origin: &Origin<'_>) {
 /// A call's ending as the client's revision has it.
 fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
     let outcome = ended.settle();
-    let Ended { ending, supplement, trail, .. } = ended;
+    let Ended { ending, mut supplement, trail, .. } = ended;
+    let meta = if revision.is_modern() { supplement.meta.take() } else { None };
+    let owes_object = trail.tool.as_ref().is_some_and(|tool| tool.owes_object());
     let body = match ending {
-        Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision),
+        Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision, owes_object),
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
         Ending::Limited(limited) => failure(limited.text(), revision),
@@ -542,11 +567,13 @@ fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
             return Answered::Cancelled(id);
         }
     };
+    let server = &trail.core.shared.server_info;
+    let body = server.answer(body, meta.as_deref(), Caching::Unsaid, revision);
     let reply = Reply::new(id, body);
     trail.close(outcome, reply.len());
     Answered::Reply(reply)
 }
 
 fn failure(text: String, revision: Revision) -> Result<ResultBody, RpcError> {
-    mcp::tool_result(&ToolOutcome::Failure { text }, &Supplement::NONE, revision)
+    mcp::tool_result(&ToolOutcome::Failure { text }, &Supplement::NONE, revision, false)
 }

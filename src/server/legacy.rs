@@ -98,6 +98,7 @@ pub(crate) async fn messages(mut admission: Admission<'_>) -> Result<Answer, Ref
         session: Some(&session),
         // The transport opens sessions before `initialize`.
         initialized: session.is_negotiated(),
+        envelope: None,
         http: *request,
     };
     let mut negotiated = |initialization: &Initialization<'_>| {

@@ -34,6 +34,7 @@ mod judge;
 mod legacy;
 mod memory;
 mod message;
+mod modern;
 mod note;
 mod offload;
 mod openapi;

@@ -131,6 +131,7 @@ impl Shared {
                 "Ringway",
                 env!("CARGO_PKG_VERSION"),
                 settings.runtime.mcp.sse.enabled,
+                settings.runtime.mcp.cache_ttl_ms,
             ),
             announcer: Announcer::new(parts.publication.current().snapshot.clone()),
             descriptions: Descriptions::default(),

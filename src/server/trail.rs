@@ -35,7 +35,13 @@ pub(crate) fn call_type_of(method: Method) -> Option<CallType> {
         Method::PromptsList => CallType::PromptList,
         Method::PromptsGet => CallType::PromptGet,
         Method::Initialize => CallType::Session,
-        Method::Ping | Method::Initialized | Method::Cancelled | Method::Other => return None,
+        Method::Ping
+        | Method::Discover
+        | Method::Complete
+        | Method::Listen
+        | Method::Initialized
+        | Method::Cancelled
+        | Method::Other => return None,
     })
 }
 
@@ -240,14 +246,10 @@ impl Trail {
     fn record(&mut self, answer_bytes: usize) {
         let Some(reservation) = self.reservation.take() else { return };
         let elapsed = self.took.unwrap_or_else(|| self.started.elapsed());
-        let (arguments, result, listed) = match self.payloads.as_deref() {
-            Some(kept) => (
-                kept.arguments.as_deref().map(Payload),
-                kept.result.as_deref().map(Payload),
-                kept.listed.as_ref().map(|listed| Payload(listed.as_bytes())),
-            ),
-            None => (None, None, None),
-        };
+        let kept = self.payloads.as_deref();
+        let listed = kept.and_then(|kept| kept.listed.as_ref()).map(ResultBody::as_bytes);
+        let arguments = kept.and_then(|kept| kept.arguments.as_deref()).map(Payload);
+        let result = kept.and_then(|kept| kept.result.as_deref()).map(Payload);
         let record = Record {
             correlation: self.external_id.as_deref(),
             revision: self.revision.map(Revision::text),
@@ -268,7 +270,7 @@ impl Trail {
             cut: self.cut,
             arguments,
             result,
-            listed,
+            listed: listed.as_deref().map(Payload),
             ..Record::new(
                 self.at_ms,
                 self.execution_id,
