@@ -101,6 +101,8 @@ pub struct CompiledTool {
     /// The input schema where it is not that of the request plan.
     own_input: Option<Value>,
     output: Option<Value>,
+    /// That schema is one of a wrapper around what is no object.
+    is_wrapped: bool,
     /// What it was compiled from; the appliance's own tools come from nothing.
     pub(super) entity: Option<Arc<Tool>>,
     /// What lists show of it, each kind once for all views.
@@ -133,6 +135,11 @@ impl CompiledTool {
     /// The full schema of the result's `structuredContent`, where there is one.
     pub fn output_schema(&self) -> Option<&Value> {
         self.output.as_ref()
+    }
+
+    /// Whether its structured content must be an object, in whatever revision.
+    pub fn owes_object(&self) -> bool {
+        self.output.is_some() && !self.is_wrapped
     }
 
     /// The schema hash in hexadecimal digits.
@@ -217,7 +224,7 @@ impl CompiledTool {
         let effects = request.as_ref().map(|request| Effects::compile(tool, request, &mut faults));
         let unmapped = if tool.pass_unmapped { Unmapped::Keep } else { Unmapped::Drop };
         let response = ResponsePlan::compile(&tool.response_fields, unmapped)
-            .and_then(|plan| Ok((plan, mapping::output_schema(&tool.response_fields)?)))
+            .and_then(|plan| Ok((plan, mapping::output(&tool.response_fields)?)))
             .map_err(|errors| {
                 let told = errors.into_iter().map(|error| format!("response_fields: {error}"));
                 faults.extend(told);
@@ -239,6 +246,8 @@ impl CompiledTool {
         };
         let own_input = with_next(request.input_schema(), &tool.budget);
         let input = own_input.as_ref().unwrap_or_else(|| request.input_schema());
+        let is_wrapped = output.as_ref().is_some_and(|output| output.is_wrapped);
+        let output = output.map(|output| output.schema);
         let schema_hash = schema_hash(input, output.as_ref());
         let is_destructive = effects.worst() == SideEffect::Destructive;
         Ok(Some(Self {
@@ -272,6 +281,7 @@ impl CompiledTool {
             },
             own_input,
             output,
+            is_wrapped,
             entity: Some(Arc::clone(tool)),
             shown: Mutex::default(),
             kind: ToolKind::Rest { connection: Arc::clone(connection), request, response, soap },
@@ -313,6 +323,7 @@ impl CompiledTool {
             is_repeatable: None,
             own_input: Some(input),
             output: Some(output),
+            is_wrapped: false,
             entity: None,
             shown: Mutex::default(),
             kind: ToolKind::Builtin(tool),

@@ -72,6 +72,11 @@ impl ViewInputs {
 }
 
 impl View {
+    /// Whether whoever asks is told the same: nobody has to say who it is.
+    pub fn is_public(&self) -> bool {
+        self.open
+    }
+
     /// The visible tools, in the order of their names.
     pub fn tools(&self) -> &[Arc<ViewTool>] {
         &self.list.tools

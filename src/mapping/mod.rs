@@ -69,7 +69,7 @@ pub use request::{OutgoingRequest, RequestPlan};
 pub use requirement::Requirement;
 pub use response::{ResponsePlan, Translated};
 pub use rule::{FieldRule, FieldType, Location};
-pub use schema::{input_schema, output_schema};
+pub use schema::{OutputSchema, input_schema, output, output_schema};
 pub use shape::RULES_MAX;
 pub use structure::structure_only;
 pub use translate::Unmapped;

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use super::call::{Invocation, cancelled};
+use super::completion;
+use super::discover::discovered;
 use super::initialize::{Initialization, ServerInfo, initialize};
 use super::method::Method;
 use super::paging::{self, Prompts, Resources, Tools};
-use super::pass_on::{NOTHING_TO_COMPLETE, PassOn};
+use super::pass_on::PassOn;
 use super::refusal::{method_not_found, unknown_prompt, unknown_resource};
 use super::resources;
 use super::{LogLevel, Revision};
@@ -87,7 +89,18 @@ fn request<'a>(
 ) -> Result<Step<'a>, RpcError> {
     let params = object(params)?;
     let (view, shape) = (context.view, shape(context.revision));
-    let body = match Method::of(name) {
+    let method = Method::of(name);
+    if !method.is_in(context.revision) {
+        return Err(method_not_found(name));
+    }
+    let body = match method {
+        Method::Discover => discovered(view, context.server),
+        Method::Complete if completion::is_offered(view, context.revision) => {
+            match PassOn::complete(view, params) {
+                Some(passed_on) => return Ok(Step::PassOn(passed_on)),
+                None => completion::complete(view, params)?,
+            }
+        }
         Method::Ping => ResultBody::EMPTY,
         Method::ToolsCall => return Invocation::read(params).map(Step::Invoke),
         Method::ToolsList
@@ -131,10 +144,6 @@ fn request<'a>(
                 (None, None) => return Err(unknown_prompt(&name)),
             }
         }
-        Method::Complete => match PassOn::complete(view, params)? {
-            Some(passed_on) => return Ok(Step::PassOn(passed_on)),
-            None => ResultBody::Static(NOTHING_TO_COMPLETE),
-        },
         // What the sessions of older revisions hold (MCP 2026-07-28 has neither).
         Method::SetLevel if !context.revision.is_modern() => return level(params),
         method @ (Method::Subscribe | Method::Unsubscribe) if !context.revision.is_modern() => {
@@ -151,8 +160,14 @@ fn request<'a>(
         Method::SetLevel | Method::Subscribe | Method::Unsubscribe => {
             return Err(method_not_found(name));
         }
+        // Its answer is a stream, which is for the transport to open where there are streams.
+        Method::Listen => return Err(method_not_found(name)),
         // A notification's name with an id is no method.
-        Method::Initialized | Method::Cancelled | Method::RootsChanged | Method::Other => {
+        Method::Initialized
+        | Method::Cancelled
+        | Method::RootsChanged
+        | Method::Complete
+        | Method::Other => {
             return Err(method_not_found(name));
         }
     };

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::Revision;
+use super::ending::{Caching, Endings};
+use super::{Revision, refusal};
 use crate::catalog::View;
 use crate::json::{self, Kind, Raw};
 use crate::rpc::{ResultBody, RpcError};
@@ -35,22 +36,31 @@ impl Initialization<'_> {
     }
 }
 
-/// The parts of the result that never change, written once.
+/// What this server says of itself, written once.
 #[derive(Clone, Debug)]
 pub struct ServerInfo {
     /// From the end of the protocol version to the end of `serverInfo`, in old revisions.
     plain: Box<[u8]>,
     /// The same from 2025-06-18 on, when names got titles.
     titled: Box<[u8]>,
+    endings: Endings,
+    /// Whether it tells clients that their lists changed.
+    pub(super) tells_changes: bool,
 }
 
 impl ServerInfo {
-    /// What the server calls itself, and whether it tells clients that their lists changed.
-    pub fn new(name: &str, title: &str, version: &str, tells_changes: bool) -> Self {
+    /// What the server calls itself, whether it tells clients that their lists changed, and how long
+    /// clients may keep what they were told.
+    pub fn new(
+        name: &str,
+        title: &str,
+        version: &str,
+        tells_changes: bool,
+        cache_ttl_ms: u64,
+    ) -> Self {
         let capabilities = if tells_changes { CAPABILITIES } else { CAPABILITIES_UNTOLD };
-        let part = |title: Option<&str>| {
-            let mut out = capabilities.as_bytes().to_vec();
-            out.extend_from_slice(b",\"serverInfo\":{\"name\":");
+        let info = |title: Option<&str>| {
+            let mut out = b"{\"name\":".to_vec();
             json::write_string(&mut out, name);
             if let Some(title) = title {
                 out.extend_from_slice(b",\"title\":");
@@ -59,9 +69,39 @@ impl ServerInfo {
             out.extend_from_slice(b",\"version\":");
             json::write_string(&mut out, version);
             out.push(b'}');
-            out.into_boxed_slice()
+            out
         };
-        Self { plain: part(None), titled: part(Some(title)) }
+        let part = |title: Option<&str>| {
+            [capabilities.as_bytes(), b",\"serverInfo\":", &info(title)].concat().into()
+        };
+        Self {
+            plain: part(None),
+            titled: part(Some(title)),
+            endings: Endings::new(&info(Some(title)), cache_ttl_ms),
+            tells_changes,
+        }
+    }
+
+    /// An answer in the form of a revision: from 2026-07-28 on a result says what it is, who made it
+    /// and whether it may be kept, and errors have other codes. `meta` is the result's own, an
+    /// object, which up to then stands in the result already.
+    pub fn answer(
+        &self,
+        answer: Result<ResultBody, RpcError>,
+        meta: Option<&[u8]>,
+        caching: Caching,
+        revision: Revision,
+    ) -> Result<ResultBody, RpcError> {
+        if !revision.is_modern() {
+            return answer;
+        }
+        match (answer, meta) {
+            (Ok(ResultBody::Owned(body)), Some(meta)) => {
+                Ok(self.endings.end_with_meta(body, meta, caching))
+            }
+            (Ok(body), _) => Ok(self.endings.end(body, caching)),
+            (Err(error), _) => Err(refusal::in_newest(error)),
+        }
     }
 
     fn result(&self, revision: Revision, instructions: Option<&str>) -> Vec<u8> {
@@ -121,7 +161,7 @@ pub(super) fn initialize<'a>(
 }
 
 /// What is not known is passed over: revisions to come add capabilities.
-fn read_capabilities(capabilities: Raw<'_>) -> ClientCapabilities {
+pub(super) fn read_capabilities(capabilities: Raw<'_>) -> ClientCapabilities {
     type Known = ClientCapabilities;
     let mut all = Known::NONE;
     let mut add = |known: Known, is_there: bool| {

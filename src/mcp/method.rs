@@ -1,5 +1,7 @@
 //! The methods of the protocol, as far as they are served.
 
+use super::Revision;
+
 /// A method or notification by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Method {
@@ -29,6 +31,10 @@ pub enum Method {
     Subscribe,
     /// `resources/unsubscribe`
     Unsubscribe,
+    /// `server/discover`
+    Discover,
+    /// `subscriptions/listen`
+    Listen,
     /// `notifications/initialized`
     Initialized,
     /// `notifications/cancelled`
@@ -42,7 +48,7 @@ pub enum Method {
 impl Method {
     /// All that are known.
     #[cfg(test)]
-    const KNOWN: [Self; 16] = [
+    const KNOWN: [Self; 18] = [
         Self::Initialize,
         Self::Ping,
         Self::ToolsList,
@@ -56,6 +62,8 @@ impl Method {
         Self::SetLevel,
         Self::Subscribe,
         Self::Unsubscribe,
+        Self::Discover,
+        Self::Listen,
         Self::Initialized,
         Self::Cancelled,
         Self::RootsChanged,
@@ -80,8 +88,41 @@ impl Method {
             "resources/subscribe" => Self::Subscribe,
             "resources/unsubscribe" => Self::Unsubscribe,
             "notifications/roots/list_changed" => Self::RootsChanged,
+            "server/discover" => Self::Discover,
+            "subscriptions/listen" => Self::Listen,
             _ => Self::Other,
         }
+    }
+
+    /// Whether a revision has it. Nothing is lost on notifications: those not known are passed over.
+    pub(super) const fn is_in(self, revision: Revision) -> bool {
+        match self {
+            Self::Initialize | Self::Ping => !revision.is_modern(),
+            Self::Discover | Self::Listen => revision.is_modern(),
+            _ => true,
+        }
+    }
+
+    /// The parameter of a request that `Mcp-Name` repeats (MCP 2026-07-28, Streamable HTTP).
+    pub const fn named_by(self) -> Option<&'static str> {
+        match self {
+            Self::ToolsCall | Self::PromptsGet => Some("name"),
+            Self::ResourcesRead => Some("uri"),
+            _ => None,
+        }
+    }
+
+    /// Whether its results say how long they may be kept (MCP 2026-07-28, caching).
+    pub const fn is_cacheable(self) -> bool {
+        matches!(
+            self,
+            Self::Discover
+                | Self::ToolsList
+                | Self::ResourcesList
+                | Self::ResourceTemplatesList
+                | Self::ResourcesRead
+                | Self::PromptsList
+        )
     }
 
     /// Its name; `other` for what is not known, so that labels stay few.
@@ -101,6 +142,8 @@ impl Method {
             Self::Subscribe => "resources/subscribe",
             Self::Unsubscribe => "resources/unsubscribe",
             Self::RootsChanged => "notifications/roots/list_changed",
+            Self::Discover => "server/discover",
+            Self::Listen => "subscriptions/listen",
             Self::Initialized => "notifications/initialized",
             Self::Cancelled => "notifications/cancelled",
             Self::Other => "other",
@@ -117,7 +160,7 @@ mod tests {
         for method in Method::KNOWN {
             assert_eq!(Method::of(method.name()), method);
         }
-        for name in ["", "Ping", "tools/list ", "logging/setlevel", "server/discover", "other"] {
+        for name in ["", "Ping", "tools/list ", "logging/setlevel", "Server/discover", "other"] {
             assert_eq!(Method::of(name), Method::Other);
         }
     }

@@ -16,8 +16,11 @@
 mod asking;
 mod batch;
 mod call;
+mod completion;
 mod conversation;
+mod discover;
 mod dispatch;
+mod ending;
 mod envelope;
 mod initialize;
 mod meta_tool;
@@ -40,6 +43,7 @@ pub use batch::check_batch;
 pub use call::{Invocation, progress_token};
 pub use conversation::{Ask, AskMethod, AskOutcome, Asks, LogLevel, Told};
 pub use dispatch::{DispatchContext, Step, dispatch};
+pub use ending::Caching;
 pub use envelope::Envelope;
 pub use initialize::{Initialization, ServerInfo, negotiate};
 pub use meta_tool::{MetaToolCall, described, schemas, search};
@@ -50,7 +54,7 @@ pub use notifications::{
 };
 pub use outcome::{File, KeptAt, Supplement, ToolOutcome, tool_result};
 pub use pass_on::PassOn;
-pub use refusal::{unknown_resource, unknown_tool};
+pub use refusal::{missing_capabilities, unknown_resource, unknown_tool, unsupported_version};
 pub use relayed::{Relayed, relayed_error, relayed_result};
 pub use resources::{KEPT_RESULTS, blob_resource, json_resource};
 

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use super::Method;
-use super::refusal::{unknown_prompt, unknown_resource};
 use crate::catalog::{UpstreamServer, View};
 use crate::json::{self, Kind, OwnedRaw, Raw};
-use crate::rpc::RpcError;
 
 /// A request to be passed on.
 #[derive(Clone, Debug)]
@@ -40,43 +38,27 @@ impl PassOn {
         Some(Self { method: Method::PromptsGet, server: Arc::clone(&prompt.server), params })
     }
 
-    /// `completion/complete` for what an upstream has; `None` for what is the runtime's own.
-    ///
-    /// # Errors
-    /// It names nothing that is in the view, or is no such request.
-    pub(super) fn complete(view: &View, params: Option<Raw<'_>>) -> Result<Option<Self>, RpcError> {
-        const NEEDS: &str =
-            "completion/complete needs `ref` and `argument` with `name` and `value`";
-        let needs = || RpcError::invalid_params(NEEDS);
-        let params = params.ok_or_else(needs)?;
-        let (reference, argument) = (params.get("ref"), params.get("argument"));
-        let (reference, argument) = reference.zip(argument).ok_or_else(needs)?;
+    /// `completion/complete` for what an upstream has; `None` for what is the runtime's own, and for
+    /// what is no such request.
+    pub(super) fn complete(view: &View, params: Option<Raw<'_>>) -> Option<Self> {
+        let (reference, argument) = (params?.get("ref")?, params?.get("argument")?);
         let is_text = |key| argument.get(key).and_then(Raw::as_str).is_some();
-        if !(is_text("name") && is_text("value")) {
-            return Err(needs());
-        }
         let text = |key| reference.get(key).and_then(Raw::as_str);
-        let (server, source) = match (text("type").as_deref(), text("name"), text("uri")) {
-            (Some("ref/prompt"), Some(name), _) => match view.upstream_prompt(&name) {
-                Some(prompt) => (Arc::clone(&prompt.server), Some(prompt.source_name.clone())),
-                None if view.prompt(&name).is_some() => return Ok(None),
-                None => return Err(unknown_prompt(&name)),
-            },
-            (Some("ref/resource"), _, Some(uri)) => {
-                let server =
-                    view.upstream_of_template(&uri).or_else(|| view.upstream_of_resource(&uri));
-                match server {
-                    Some(server) => (Arc::clone(server), None),
-                    None if uri.starts_with("runtime://") => return Ok(None),
-                    None => return Err(unknown_resource(&uri)),
-                }
+        let (server, source) = match &*text("type")? {
+            "ref/prompt" => {
+                let prompt = view.upstream_prompt(&text("name")?)?;
+                (Arc::clone(&prompt.server), Some(prompt.source_name.clone()))
             }
-            _ => return Err(needs()),
+            _ => {
+                let uri = text("uri")?;
+                let of_template = view.upstream_of_template(&uri);
+                (Arc::clone(of_template.or_else(|| view.upstream_of_resource(&uri))?), None)
+            }
         };
-        if !server.definitions.completes {
-            return Ok(None);
+        if !(server.definitions.completes && is_text("name") && is_text("value")) {
+            return None;
         }
-        let params = object(|out| {
+        let passed = object(|out| {
             member(out, "ref", |out| match &source {
                 Some(name) => {
                     out.extend_from_slice(b"{\"type\":\"ref/prompt\",\"name\":");
@@ -86,18 +68,15 @@ impl PassOn {
                 None => raw(out, reference),
             });
             member(out, "argument", |out| raw(out, argument));
-            let context = params.get("context").filter(|context| context.kind() == Kind::Object);
+            let context = params.and_then(|params| params.get("context"));
+            let context = context.filter(|context| context.kind() == Kind::Object);
             if let Some(context) = context {
                 member(out, "context", |out| raw(out, context));
             }
         });
-        Ok(Some(Self { method: Method::Complete, server, params }))
+        Some(Self { method: Method::Complete, server, params: passed })
     }
 }
-
-/// The answer of what has nothing to complete with.
-pub(super) const NOTHING_TO_COMPLETE: &[u8] =
-    br#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
 
 fn object(write: impl FnOnce(&mut Vec<u8>)) -> OwnedRaw {
     let mut out = vec![b'{'];

@@ -30,6 +30,11 @@ impl Relayed {
         self.result.as_raw().get("structuredContent").filter(|content| !content.is_null())
     }
 
+    /// Its `_meta`, where it has one, with `ours` over it.
+    pub fn meta(&self, ours: Option<&[u8]>) -> Option<Vec<u8>> {
+        meta_of(self.result.as_raw(), ours)
+    }
+
     /// All its content where that is text; `None` where anything is not.
     pub fn text(&self) -> Option<String> {
         let content = self.result.as_raw().get("content")?;
@@ -93,7 +98,10 @@ pub(super) fn tool_result(
     } else {
         b",\"isError\":false"
     });
-    write_meta(&mut out, result.get("_meta"), supplement);
+    // In the newest revision it stands with what every result says; see `Relayed::meta`.
+    if !revision.is_modern() {
+        write_meta(&mut out, b",\"_meta\":{", result.get("_meta"), supplement.meta.as_deref());
+    }
     for (key, value) in result.entries() {
         if !matches!(&*key, "content" | "structuredContent" | "isError" | "_meta") {
             write_other(&mut out, &key, value);
@@ -103,12 +111,19 @@ pub(super) fn tool_result(
     ResultBody::Owned(out)
 }
 
-/// The answer to any other request that an upstream answered.
-pub fn relayed_result(result: Raw<'_>, revision: Revision) -> ResultBody {
+fn meta_of(result: Raw<'_>, ours: Option<&[u8]>) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    write_meta(&mut out, b"{", result.get("_meta"), ours);
+    (!out.is_empty()).then_some(out)
+}
+
+/// The answer to any other request that an upstream answered, and its `_meta` where the revision has
+/// that with what every result says.
+pub fn relayed_result(result: Raw<'_>, revision: Revision) -> (ResultBody, Option<Vec<u8>>) {
     let mut out = Vec::with_capacity(result.text().len() + 16);
     out.push(b'{');
     for (key, value) in result.entries() {
-        if OF_ONE_HOP.contains(&&*key) {
+        if OF_ONE_HOP.contains(&&*key) || (&*key == "_meta" && revision.is_modern()) {
             continue;
         }
         if out.len() > 1 {
@@ -138,7 +153,8 @@ pub fn relayed_result(result: Raw<'_>, revision: Revision) -> ResultBody {
         }
     }
     out.push(b'}');
-    ResultBody::Owned(out)
+    let meta = if revision.is_modern() { meta_of(result, None) } else { None };
+    (ResultBody::Owned(out), meta)
 }
 
 /// An upstream's error as the client's revision has it. `is_read` tells that it is the answer to
@@ -196,8 +212,8 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// `_meta` of the upstream's result and of ours together; what ours says holds.
-fn write_meta(out: &mut Vec<u8>, theirs: Option<Raw<'_>>, supplement: &Supplement) {
-    let guarded = supplement.meta.as_deref().and_then(|meta| json::guard(meta).ok());
+fn write_meta(out: &mut Vec<u8>, opening: &[u8], theirs: Option<Raw<'_>>, ours: Option<&[u8]>) {
+    let guarded = ours.and_then(|meta| json::guard(meta).ok());
     let ours = guarded.as_ref().map(|meta| meta.root());
     let theirs = theirs.into_iter().flat_map(|theirs| theirs.entries()).filter(|(key, _)| {
         **key != *SERVER_META && ours.is_none_or(|ours| ours.get(key).is_none())
@@ -205,7 +221,7 @@ fn write_meta(out: &mut Vec<u8>, theirs: Option<Raw<'_>>, supplement: &Supplemen
     let ours = ours.into_iter().flat_map(|ours| ours.entries());
     let mut is_open = false;
     for (key, value) in theirs.chain(ours) {
-        out.extend_from_slice(if is_open { b"," } else { b",\"_meta\":{" });
+        out.extend_from_slice(if is_open { b"," } else { opening });
         is_open = true;
         json::write_string(out, &key);
         out.push(b':');
@@ -254,7 +270,7 @@ mod tests {
     fn shaped(result: &Value, revision: Revision) -> Value {
         let relayed = Relayed::read(raw(result));
         let body = tool_result(&relayed, &Supplement::NONE, revision);
-        serde_json::from_slice(body.as_bytes()).unwrap()
+        serde_json::from_slice(&body.as_bytes()).unwrap()
     }
 
     #[test]
@@ -296,7 +312,7 @@ mod tests {
         let supplement =
             Supplement { notes: vec!["cut".into()], meta: Some(b"{\"b\":3}".to_vec()) };
         let body = tool_result(&relayed, &supplement, Revision::V20251125);
-        let shaped: Value = serde_json::from_slice(body.as_bytes()).unwrap();
+        let shaped: Value = serde_json::from_slice(&body.as_bytes()).unwrap();
         assert_eq!(shaped["_meta"], json!({"a": 1, "b": 3}));
         assert_eq!(shaped["content"][0]["text"], json!("cut"));
     }
@@ -308,12 +324,13 @@ mod tests {
             "messages": [{"role": "user", "content":
                 {"type": "resource_link", "uri": "a:b", "name": "paper"}}]
         });
-        let body = relayed_result(raw(&result).as_raw(), Revision::V20241105);
-        let shaped: Value = serde_json::from_slice(body.as_bytes()).unwrap();
+        let (body, _) = relayed_result(raw(&result).as_raw(), Revision::V20241105);
+        let shaped: Value = serde_json::from_slice(&body.as_bytes()).unwrap();
         let text = json!({"type": "text", "text": "paper: read the resource a:b"});
         assert_eq!(shaped, json!({"messages": [{"role": "user", "content": text}]}));
-        let body = relayed_result(raw(&json!({"ttlMs": 5})).as_raw(), Revision::V20260728);
-        assert_eq!(body.as_bytes(), b"{}");
+        let result = raw(&json!({"ttlMs": 5, "_meta": {"a": 1}}));
+        let (body, meta) = relayed_result(result.as_raw(), Revision::V20260728);
+        assert_eq!((&*body.as_bytes(), meta.as_deref()), (&b"{}"[..], Some(&b"{\"a\":1}"[..])));
     }
 
     #[test]

@@ -14,6 +14,9 @@ use super::{File, Supplement, meta_tool, outcome};
 
 /// What URIs of the rest of results begin with.
 pub const KEPT_RESULTS: &str = "runtime://results/";
+/// The templates that everybody has who has tools.
+pub(super) const SCHEMA_TEMPLATE: &str = "runtime://tools/{name}/schema";
+pub(super) const KEPT_TEMPLATE: &str = "runtime://results/{id}";
 const TOOLS: &str = "runtime://tools/";
 const SCHEMA: &str = "/schema";
 

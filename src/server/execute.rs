@@ -13,6 +13,7 @@ use super::{
     input_required,
     invoke::{self, Beginning, Begun, Partner, ToolRequest},
     listener, note,
+    parts::ReadResource,
     pass_on::PassedOn,
     refusal::Refusal,
     running::{Answered, Job, Outcome, Registration, Running, Single, cancelled},
@@ -27,8 +28,8 @@ use crate::{
     http::RequestView,
     json::Kind,
     mcp::{
-        self, DispatchContext, Envelope, Initialization, Invocation, LogLevel, PassOn, Revision,
-        Step, Supplement, ToolOutcome,
+        self, Caching, DispatchContext, Envelope, Initialization, Invocation, LogLevel, PassOn,
+        Revision, Step, Supplement, ToolOutcome,
     },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
     sessions::Session,
@@ -90,7 +91,10 @@ pub(super) fn charge(origin: &Origin<'_>, message: &Message<'_>) -> Result<(), L
 
 /// What keeps a client connected is cheap, and must not wait behind what it does.
 fn is_light(method: &str) -> bool {
-    matches!(mcp::Method::of(method), mcp::Method::Initialize | mcp::Method::Ping)
+    matches!(
+        mcp::Method::of(method),
+        mcp::Method::Initialize | mcp::Method::Ping | mcp::Method::Discover | mcp::Method::Listen
+    )
 }
 
 /// Records the requests of a body that is refused as a whole.
@@ -235,7 +239,7 @@ pub(super) fn request(
         trail.request_bytes = message.params().map_or(0, |params| params.text().len());
     }
     if let Err(error) = resumed {
-        return Ok(Next::Entry(replied(asking, id, message, trail, Err(error))));
+        return Ok(Next::Entry(replied(asking, id, message, trail, Err(error), Caching::Unsaid)));
     }
     let body = match mcp::dispatch(&context(asking), message) {
         Step::Reply(body) => Ok(body),
@@ -281,7 +285,14 @@ pub(super) fn request(
             Err(RpcError::internal())
         }
     };
-    Ok(Next::Entry(replied(asking, id, message, trail, body)))
+    let body = body.map(|body| (body, None));
+    let caching = if method.is_cacheable() { shared_by(asking) } else { Caching::Unsaid };
+    Ok(Next::Entry(replied(asking, id, message, trail, body, caching)))
+}
+
+/// For whom what a client is told of its view may be kept.
+pub(super) fn shared_by(asking: &Asking<'_>) -> Caching {
+    if asking.origin.view.is_public() { Caching::Public } else { Caching::Private }
 }
 
 /// Keeps how grave what a session hears of must be. Outside sessions there is nothing to keep it in,
@@ -324,12 +335,20 @@ pub(super) fn replied(
     id: Id<'_>,
     message: &Message<'_>,
     trail: Option<Trail>,
-    body: Result<ResultBody, RpcError>,
+    body: Result<ReadResource, RpcError>,
+    caching: Caching,
 ) -> Entry {
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
     let label = if body.is_ok() { OutcomeLabel::Ok } else { OutcomeLabel::Error };
     let elapsed = asking.origin.arrived.elapsed();
     asking.origin.core.metrics.request(MethodLabel::of(method.name()), label, elapsed);
+    let reason = body.as_ref().err().map(reason_of);
+    let (body, meta) = match body {
+        Ok((body, meta)) => (Ok(body), meta),
+        Err(error) => (Err(error), None),
+    };
+    let server = &asking.origin.core.shared.server_info;
+    let body = server.answer(body, meta.as_deref(), caching, asking.revision);
     let reply = Reply::new(id.to_owned_id(), body);
     if let Some(mut trail) = trail {
         trail.asked = subject(method, message);
@@ -341,8 +360,8 @@ pub(super) fn replied(
                 }
                 audit::Outcome::Ok
             }
-            Err(error) => {
-                trail.denied(reason_of(error));
+            Err(_) => {
+                trail.denied(reason.unwrap_or("failed"));
                 audit::Outcome::Error
             }
         };
@@ -474,15 +493,22 @@ pub(super) fn note_cancelled(origin: &Origin<'_>) {
 /// A call's ending as the client's revision has it.
 fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
     let outcome = ended.settle();
-    let Ended { ending, supplement, trail, conversation, .. } = ended;
+    let Ended { ending, mut supplement, trail, conversation, .. } = ended;
+    let mut meta = if revision.is_modern() { supplement.meta.take() } else { None };
+    if let (Ending::Ran(ToolOutcome::Relayed(relayed)), true) = (&ending, revision.is_modern()) {
+        meta = relayed.meta(meta.as_deref());
+    }
+    let owes_object = trail.tool.as_ref().is_some_and(|tool| tool.owes_object());
     let body = match ending {
-        Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision),
+        Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision, owes_object),
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
         Ending::Limited(limited) => failure(limited.text(), revision),
         Ending::Told(error) => Err(mcp::relayed_error(error, false, revision)),
         Ending::InputRequired { asks, state } => {
-            input_required::result(&trail, conversation.as_deref(), &asks, state.as_deref())
+            let conversation = conversation.as_deref();
+            let body = input_required::result(&trail, conversation, &asks, state.as_deref());
+            return closed(trail, outcome, id, body);
         }
         Ending::Refused(Refused::Unknown) => Err(mcp::unknown_tool(trail.asked())),
         Ending::Refused(refused) => failure(refused.text(&trail), revision),
@@ -491,11 +517,22 @@ fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
             return Answered::Cancelled(id);
         }
     };
+    let server = &trail.core.shared.server_info;
+    let body = server.answer(body, meta.as_deref(), Caching::Unsaid, revision);
+    closed(trail, outcome, id, body)
+}
+
+fn closed(
+    trail: Trail,
+    outcome: audit::Outcome,
+    id: OwnedId,
+    body: Result<ResultBody, RpcError>,
+) -> Answered {
     let reply = Reply::new(id, body);
     trail.close(outcome, reply.len());
     Answered::Reply(reply)
 }
 
 fn failure(text: String, revision: Revision) -> Result<ResultBody, RpcError> {
-    mcp::tool_result(&ToolOutcome::Failure { text }, &Supplement::NONE, revision)
+    mcp::tool_result(&ToolOutcome::Failure { text }, &Supplement::NONE, revision, false)
 }

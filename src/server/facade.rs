@@ -250,7 +250,7 @@ fn body(
     supplement: &Supplement,
 ) -> Vec<u8> {
     // Of this revision every outcome is a result.
-    let result = mcp::tool_result(outcome, supplement, Revision::NEWEST_WITH_SESSIONS)
+    let result = mcp::tool_result(outcome, supplement, Revision::NEWEST_WITH_SESSIONS, true)
         .unwrap_or(ResultBody::EMPTY);
     let result = result.as_bytes();
     let mut body = Vec::with_capacity(result.len() + 128);

@@ -40,6 +40,7 @@ mod legacy;
 mod listener;
 mod memory;
 mod message;
+mod modern;
 mod note;
 mod offload;
 mod openapi;

@@ -254,6 +254,9 @@ impl Readable {
     }
 }
 
+/// A resource, and its `_meta` where that does not stand in it.
+pub(crate) type ReadResource = (ResultBody, Option<Vec<u8>>);
+
 /// The answer to `resources/read`: a kept result is the only resource that is read from here.
 ///
 /// # Errors
@@ -261,7 +264,7 @@ impl Readable {
 pub(crate) async fn read(
     origin: &Origin<'_>,
     uri: &str,
-) -> Result<Result<ResultBody, RpcError>, WorkError> {
+) -> Result<Result<ReadResource, RpcError>, WorkError> {
     let readable = Readable {
         shared: Arc::clone(&origin.core.shared),
         view: Arc::clone(origin.view),
@@ -270,7 +273,7 @@ pub(crate) async fn read(
         now_ms: origin.core.clock.now_ms(),
     };
     if let Some(file) = readable.file(uri) {
-        return Ok(Ok(mcp::blob_resource(uri, &file)));
+        return Ok(Ok((mcp::blob_resource(uri, &file), None)));
     }
     // What is left may be in a very long list of pieces, of which each part takes a copy.
     let wanted = uri.to_owned();
@@ -280,7 +283,9 @@ pub(crate) async fn read(
     };
     let mut supplement = Supplement::NONE;
     tell(&mut supplement, &part.missing, handle.as_deref(), false);
-    Ok(Ok(mcp::json_resource(uri, &part.json, &supplement)))
+    let is_modern = origin.revision.is_some_and(mcp::Revision::is_modern);
+    let meta = if is_modern { supplement.meta.take() } else { None };
+    Ok(Ok((mcp::json_resource(uri, &part.json, &supplement), meta)))
 }
 
 /// The part with this handle. What is left may be in a very long list of pieces, of which each part

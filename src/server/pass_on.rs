@@ -15,7 +15,7 @@ use super::{
 use crate::{
     audit,
     downstream::{UpstreamAnswer, UpstreamCalled, UpstreamMethod, UpstreamRequest},
-    mcp::{self, PassOn, Revision},
+    mcp::{self, Caching, PassOn, Revision},
     rpc::{Message, OwnedId, Reply, RpcError, code},
     rt::{self, Either},
     telemetry::{MethodLabel, OutcomeLabel},
@@ -76,20 +76,24 @@ impl PassedOn {
         };
         trail.downstream = Some((status, elapsed));
         let is_read = request.method == mcp::Method::ResourcesRead;
+        let mut meta = None;
+        let mut is_asked = false;
         let body = match result {
             Ok(UpstreamAnswer::Result(result)) => {
-                Ok(mcp::relayed_result(result.as_raw(), revision))
+                let (body, own) = mcp::relayed_result(result.as_raw(), revision);
+                meta = own;
+                Ok(body)
             }
             Ok(UpstreamAnswer::Error(error)) => Err(mcp::relayed_error(error, is_read, revision)),
-            Ok(UpstreamAnswer::InputRequired { asks, state }) => input_required::result(
-                &trail,
-                along.conversation.as_deref(),
-                &asks,
-                state.as_deref(),
-            ),
+            Ok(UpstreamAnswer::InputRequired { asks, state }) => {
+                is_asked = true;
+                let conversation = along.conversation.as_deref();
+                input_required::result(&trail, conversation, &asks, state.as_deref())
+            }
             Err(error) => Err(RpcError::new(code::SERVER, error.to_string())),
         };
         let (outcome, counted) = match &body {
+            Ok(_) if is_asked => (audit::Outcome::InputRequired, OutcomeLabel::Ok),
             Ok(_) => (audit::Outcome::Ok, OutcomeLabel::Ok),
             Err(error) => {
                 trail.denied(execute::reason_of(error));
@@ -97,6 +101,12 @@ impl PassedOn {
             }
         };
         trail.core.metrics.request(label, counted, took);
+        let caching = if is_read { Caching::Never } else { Caching::Unsaid };
+        let body = if is_asked {
+            body
+        } else {
+            trail.core.shared.server_info.answer(body, meta.as_deref(), caching, revision)
+        };
         let reply = Reply::new(id, body);
         trail.close(outcome, reply.len());
         Answered::Reply(reply)

@@ -39,6 +39,8 @@ pub(crate) fn call_type_of(method: Method) -> Option<CallType> {
         Method::Ping
         | Method::SetLevel
         | Method::Unsubscribe
+        | Method::Discover
+        | Method::Listen
         | Method::Initialized
         | Method::Cancelled
         | Method::RootsChanged
@@ -257,14 +259,10 @@ impl Trail {
     fn record(&mut self, answer_bytes: usize) {
         let Some(reservation) = self.reservation.take() else { return };
         let elapsed = self.took.unwrap_or_else(|| self.started.elapsed());
-        let (arguments, result, listed) = match self.payloads.as_deref() {
-            Some(kept) => (
-                kept.arguments.as_deref().map(Payload),
-                kept.result.as_deref().map(Payload),
-                kept.listed.as_ref().map(|listed| Payload(listed.as_bytes())),
-            ),
-            None => (None, None, None),
-        };
+        let kept = self.payloads.as_deref();
+        let listed = kept.and_then(|kept| kept.listed.as_ref()).map(ResultBody::as_bytes);
+        let arguments = kept.and_then(|kept| kept.arguments.as_deref()).map(Payload);
+        let result = kept.and_then(|kept| kept.result.as_deref()).map(Payload);
         let record = Record {
             correlation: self.external_id.as_deref(),
             revision: self.revision.map(Revision::text),
@@ -285,7 +283,7 @@ impl Trail {
             cut: self.cut,
             arguments,
             result,
-            listed,
+            listed: listed.as_deref().map(Payload),
             ..Record::new(
                 self.at_ms,
                 self.execution_id,

@@ -1,7 +1,9 @@
 //! Requests that go on once the workers have done something for them: what is too large for a core.
 
 use super::{
-    execute::{Asking, Entry, context, note_cancelled, over, reason_of, replied, running},
+    execute::{
+        Asking, Entry, context, note_cancelled, over, reason_of, replied, running, shared_by,
+    },
     invoke::{Begun, Judging},
     offload, parts,
     refusal::Refusal,
@@ -10,7 +12,7 @@ use super::{
 };
 use crate::{
     catalog::ToolShape,
-    mcp::{self, Step},
+    mcp::{self, Caching, Step},
     rpc::{Id, Message, Reply, RpcError},
     rt::{self, Either},
 };
@@ -73,10 +75,11 @@ impl Waiting {
                     Step::Error(error) => Err(error),
                     _ => Err(RpcError::internal()),
                 };
-                Ok(replied(asking, id, message, Some(*trail), body))
+                let body = body.map(|body| (body, None));
+                Ok(replied(asking, id, message, Some(*trail), body, shared_by(asking)))
             }
             Self::Kept(trail, uri) => match parts::read(&asking.origin, &uri).await {
-                Ok(body) => Ok(replied(asking, id, message, Some(*trail), body)),
+                Ok(body) => Ok(replied(asking, id, message, Some(*trail), body, Caching::Never)),
                 Err(error) => Err(refused(*trail, error.into())),
             },
         }
