@@ -16,13 +16,14 @@ use super::permission::Policies;
 use super::prompts::{PromptList, instructions};
 use super::shown::{Setting, ShownKey, ShownToolset};
 use super::soap;
+use super::tool::query_fault;
 use super::toolset::{Behind, CompiledToolset};
 use super::view::{View, ViewInputs};
 use super::{
     Assignment, ClientApplication, ClientApplicationId, CompiledConnection, CompiledTool,
     Connection, ConnectionId, DiscoveryMode, Entities, Entity, Entry, MetaTool, Origin,
-    PROBLEMS_MAX, Problem, Tenant, TenantId, Tool, ToolListing, ToolsetId, check, entities,
-    exposed, faults, remarks,
+    PROBLEMS_MAX, Problem, Tenant, TenantId, Tool, ToolListing, ToolsetId, ToolsetKind, check,
+    entities, exposed, faults, remarks,
 };
 use crate::http;
 use crate::settings::Network;
@@ -101,9 +102,8 @@ impl remarks::Compiled for Compiled {
         Some(self.views.get(tenant)?.get(client_application)?)
     }
 
-    fn tool(&self, tool: &Tool) -> Option<&CompiledTool> {
-        let toolset = self.toolsets.get(&(tool.tenant.clone(), tool.toolset.clone()))?;
-        Some(toolset.tool(&tool.name)?)
+    fn toolset(&self, tenant: &TenantId, id: &ToolsetId) -> Option<&CompiledToolset> {
+        Some(self.toolsets.get(&(tenant.clone(), id.clone()))?)
     }
 }
 
@@ -165,8 +165,14 @@ impl Compiler<'_> {
             let mut faults = faults::of_toolset(entity);
             let known = before.map(|before| (&*before.entity, before.types.as_ref()));
             let types = soap::types(entity, known, &mut faults);
+            let definitions = self.entities.definitions.get(&key);
+            let behind = Behind::new(entity, &self.made.connections, types.as_ref(), definitions);
+            if entity.kind != ToolsetKind::Mcp
+                && let Some(connection) = behind.of_toolset().filter(|one| one.has_query())
+            {
+                faults.push(format!("connection: {}", query_fault(&connection.id)));
+            }
             report(entry, faults, &mut self.problems);
-            let behind = Behind::new(entity, &self.made.connections, types.as_ref());
             let own = tools.remove(&(entity.tenant.as_str(), entity.id.as_str()));
             let own = own.unwrap_or_default();
             let problems = &mut self.problems;

@@ -25,6 +25,7 @@
 //! Only [`files`] reads files, and never on a core.
 
 mod builtin;
+mod canonical;
 mod change;
 mod check;
 mod compile;
@@ -51,6 +52,8 @@ mod list;
 mod meta_tool;
 mod model;
 mod names;
+mod offer;
+mod offered;
 mod permission;
 mod policy;
 mod polling;
@@ -69,12 +72,16 @@ mod tool;
 mod toolset;
 mod tree;
 mod upstream;
+mod upstream_text;
+mod upstream_tool;
+mod uri_template;
 mod view;
 mod yaml;
 
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
+pub use canonical::canonical_hash;
 pub use change::{EntityChange, FieldChange};
 pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
 pub use constants::is_credential;
