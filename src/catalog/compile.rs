@@ -97,6 +97,13 @@ pub(super) fn compile(
     (made, problems)
 }
 
+impl Compiled {
+    /// All of them, in no order.
+    pub(super) fn toolsets(&self) -> impl Iterator<Item = &CompiledToolset> {
+        self.toolsets.values().map(|toolset| &**toolset)
+    }
+}
+
 impl remarks::Compiled for Compiled {
     fn view(&self, tenant: &str, client_application: &str) -> Option<&View> {
         Some(self.views.get(tenant)?.get(client_application)?)
@@ -274,7 +281,7 @@ impl Compiler<'_> {
             title: client.title.as_deref().map(Into::into),
             open: client.open,
             require_session: client.require_session,
-            instructions: instructions(client, &prompts.prompts, needs_discovery, is_searched),
+            instructions: instructions(client, &prompts, needs_discovery, is_searched),
             allowed_origins: Arc::clone(&tenant.allowed_origins),
             sessions_max: tenant.entity.sessions_max,
             dialect: client.schema_dialect,
@@ -373,10 +380,11 @@ fn prompts(
     before: Option<&Arc<View>>,
 ) -> Arc<PromptList> {
     let parts = inputs.assignments.iter().map(|assignment| &**assignment);
-    let prompts =
-        PromptList::compile(client, parts.zip(list.toolsets.iter().map(|shown| &**shown)));
-    match before.filter(|before| before.prompts.prompts == prompts.prompts) {
-        Some(before) => Arc::clone(&before.prompts),
+    let assigned = parts.zip(list.toolsets.iter().map(|shown| &**shown));
+    let before = before.map(|before| &before.prompts);
+    let prompts = PromptList::compile(client, assigned, before.map(|before| &**before));
+    match before.filter(|before| before.is_of(&prompts)) {
+        Some(before) => Arc::clone(before),
         None => Arc::new(prompts),
     }
 }

@@ -54,6 +54,7 @@ mod model;
 mod names;
 mod offer;
 mod offered;
+mod offers;
 mod permission;
 mod policy;
 mod polling;
@@ -111,6 +112,7 @@ pub use names::{
     ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,
     OperationName, TenantId, ToolName, ToolPattern, ToolsetId,
 };
+pub use offers::{OfferedPrompt, OfferedResource};
 pub use permission::{Condition, DenialReason, Grant, Judgement, Permission, PolicyOwner, Verdict};
 pub use policy::{
     ClockTime, PATTERNS_MAX, POLICY_PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect,

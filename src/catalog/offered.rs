@@ -23,9 +23,9 @@ pub(super) fn known(definitions: Option<&Arc<Definitions>>) -> &Arc<Definitions>
 #[derive(Debug)]
 pub(super) struct Offered {
     pub(super) server: Arc<UpstreamServer>,
-    pub(super) prompts: Vec<Offer>,
-    pub(super) resources: Vec<Offer>,
-    pub(super) templates: Vec<Offer>,
+    pub(super) prompts: Vec<Arc<Offer>>,
+    pub(super) resources: Vec<Arc<Offer>>,
+    pub(super) templates: Vec<Arc<Offer>>,
     /// What of it is left out, and why.
     notes: Vec<Box<str>>,
 }
@@ -57,9 +57,9 @@ impl Offered {
         let mut notes = Vec::new();
         let mut of = |kind: DefinitionKind| {
             let all = definitions.all.iter().filter(|definition| definition.kind == kind);
-            let mut offers: Vec<Offer> = all
+            let mut offers: Vec<Arc<Offer>> = all
                 .filter_map(|definition| match Offer::compile(definition) {
-                    Ok(offer) => Some(offer),
+                    Ok(offer) => Some(Arc::new(offer)),
                     Err(fault) => {
                         let name = names::shortened(&definition.name);
                         let what = kind_word(kind);

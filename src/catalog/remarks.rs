@@ -100,6 +100,9 @@ struct Remarks(Vec<Problem>);
 impl Remarks {
     fn client_application(&mut self, entry: &Entry<ClientApplication>, view: &View) {
         let client = &entry.value;
+        for note in &view.prompts.offers.notes {
+            self.add(entry, note.clone());
+        }
         self.policy(entry, &client.policy, || view.assigned(), "that is assigned to it");
         for pattern in &client.favourites {
             let shown = names::shortened(pattern.as_str());

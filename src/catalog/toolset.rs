@@ -7,7 +7,7 @@ use super::offered::{self, OfUpstream, Offered};
 use super::soap::Backing;
 use super::{
     BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Definitions, Entry, OperationName,
-    Tool, Toolset, ToolsetKind,
+    Tool, Toolset, ToolsetKind, UpstreamServer,
 };
 use crate::mapping::soap::SoapTypes;
 
@@ -193,6 +193,11 @@ impl CompiledToolset {
     pub(super) fn tool_named(&self, name: &str) -> Option<&Arc<CompiledTool>> {
         let place = self.tools.binary_search_by(|tool| tool.source_name.as_str().cmp(name)).ok()?;
         self.tools.get(place)
+    }
+
+    /// The MCP server behind it.
+    pub(super) fn server(&self) -> Option<&Arc<UpstreamServer>> {
+        self.upstream.as_ref().map(|upstream| &upstream.offered.server)
     }
 
     fn has_unpublished(&self, tool: &Arc<Tool>, backing: Backing<'_>) -> bool {
