@@ -1,8 +1,7 @@
 //! The hash that tells whether something was said otherwise: of a JSON document in one form,
 //! whatever the order of its members, its blanks, its escapes and the spelling of its numbers.
 
-use aws_lc_rs::digest;
-
+use super::schema_hash::sha256;
 use crate::json::{Kind, Raw, write_string};
 
 /// SHA-256 of a document in canonical form: members in the order of their names, no blanks, strings
@@ -11,9 +10,7 @@ use crate::json::{Kind, Raw, write_string};
 pub fn canonical_hash(document: Raw<'_>) -> [u8; 32] {
     let mut text = Vec::with_capacity(document.text().len());
     write(document, &mut text);
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(digest::digest(&digest::SHA256, &text).as_ref());
-    bytes
+    sha256(&text)
 }
 
 /// Recursion is bounded: a [`Raw`] is at most [`DEPTH_MAX`](crate::json::DEPTH_MAX) levels deep.
@@ -104,8 +101,7 @@ mod tests {
         ] {
             assert_ne!(hash(one), hash(different), "{different}");
         }
-        let known = digest::digest(&digest::SHA256, br#"{"a":[1,"b"]}"#);
-        assert_eq!(hash(r#" { "a" : [ 1 , "b" ] } "#), known.as_ref());
+        assert_eq!(hash(r#" { "a" : [ 1 , "b" ] } "#), sha256(br#"{"a":[1,"b"]}"#));
     }
 
     #[test]

@@ -52,6 +52,9 @@ mod list;
 mod meta_tool;
 mod model;
 mod names;
+mod offer;
+mod offered;
+mod offers;
 mod permission;
 mod policy;
 mod polling;
@@ -70,6 +73,9 @@ mod tool;
 mod toolset;
 mod tree;
 mod upstream;
+mod upstream_text;
+mod upstream_tool;
+mod uri_template;
 mod view;
 mod yaml;
 
@@ -106,6 +112,7 @@ pub use names::{
     ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,
     OperationName, TenantId, ToolName, ToolPattern, ToolsetId,
 };
+pub use offers::{OfferedPrompt, OfferedResource};
 pub use permission::{Condition, DenialReason, Grant, Judgement, Permission, PolicyOwner, Verdict};
 pub use policy::{
     ClockTime, PATTERNS_MAX, POLICY_PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect,

@@ -12,7 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     CircuitBreaker, ClientApplicationId, ClientCertificate, ConnectionId, Credential, Limits,
-    OperationName, Policy, Rate, Retries, SideEffect, TenantId, ToolPattern, ToolsetId, Upstream,
+    OperationName, Policy, Rate, Retries, SideEffect, TenantId, ToolName, ToolPattern, ToolsetId,
+    Upstream,
 };
 use crate::mapping::{
     BodyFormat, Dialect, FieldRule, Requirement, ResultBudget, SoapOperation, XmlTypes,
@@ -110,7 +111,8 @@ pub struct Connection {
     pub tenant: TenantId,
     /// Names it within the tenant.
     pub id: ConnectionId,
-    /// Scheme, host, port and the path all tools' paths are appended to.
+    /// Scheme, host, port and the path all tools' paths are appended to. Of an MCP server its whole
+    /// URL, which may have a query.
     pub base_url: String,
     /// Sent with every request. Their values are kept like secrets.
     #[serde(
@@ -295,7 +297,8 @@ pub struct Annotations {
     pub open_world_hint: Option<bool>,
 }
 
-/// One operation of an API as a tool.
+/// One operation of an API as a tool; of an MCP server, what is otherwise than it says of one of its
+/// tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
@@ -305,14 +308,22 @@ pub struct Tool {
     pub toolset: ToolsetId,
     /// What it is called where it comes from. Clients call it by a name made from this one.
     pub name: OperationName,
+    /// What clients call it by, as far as that fits; made from `name` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposed_name: Option<ToolName>,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the model reads to decide whether to use it.
+    /// What the model reads to decide whether to use it. A tool of an MCP server has its own where
+    /// this is absent; the others need one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The request's method.
-    pub method: ToolMethod,
-    /// The request's path below the connection's, with `{placeholders}`.
+    /// The request's method. Tools of MCP servers have none; the others need one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<ToolMethod>,
+    /// The request's path below the connection's, with `{placeholders}`. Tools of MCP servers have
+    /// none; the others need one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// The API behind it, where it is another than that of its toolset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -338,7 +349,8 @@ pub struct Tool {
     /// What the import that made it remembers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
-    /// What arguments there are and where each goes.
+    /// What arguments there are and where each goes. Of a tool of an MCP server: what is otherwise
+    /// with an argument than the server says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldRule>,
     /// What of the response is given back and under which names; everything, where empty. An object

@@ -53,7 +53,7 @@ impl Backing<'_> {
             }
             (ToolsetKind::Rest | ToolsetKind::Mcp | ToolsetKind::Builtin, None) => return None,
         };
-        if tool.method != ToolMethod::Post {
+        if tool.method.is_some_and(|method| method != ToolMethod::Post) {
             faults.push("method: operations of a SOAP service are called with POST".to_owned());
         }
         if tool.body_format != BodyFormat::Json || tool.body_content_type.is_some() {

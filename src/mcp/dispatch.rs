@@ -7,7 +7,7 @@ use super::completion;
 use super::discover::discovered;
 use super::initialize::{Initialization, ServerInfo, initialize};
 use super::method::Method;
-use super::paging::{self, Prompts, Resources, Tools};
+use super::paging::{self, Prompts, Resources, Templates, Tools};
 use super::pass_on::PassOn;
 use super::refusal::{method_not_found, unknown_prompt, unknown_resource};
 use super::resources;
@@ -119,7 +119,9 @@ fn request<'a>(
             return initialize(view, context.server, params).map(Step::Initialize);
         }
         Method::ResourcesList => paging::page(&Resources(view, shape), context.page_size, params)?,
-        Method::ResourceTemplatesList => paging::single(resources::templates(view, shape), params)?,
+        Method::ResourceTemplatesList => {
+            paging::page(&Templates(view, shape), context.page_size, params)?
+        }
         Method::PromptsList => paging::page(&Prompts(view, shape), context.page_size, params)?,
         Method::ResourcesRead => {
             let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);

@@ -32,6 +32,7 @@ mod pass_on;
 mod refusal;
 mod relayed;
 mod resources;
+mod templates;
 
 #[cfg(test)]
 mod governed_tests;

@@ -18,7 +18,7 @@ use super::{
     ending::{Ended, Ending, Refused},
     execute::Asking,
     input_required::Continued,
-    judge::{self, Intent, Judged},
+    judge::{self, Intent, Judged, Sent},
     offload,
     parts::{self, Asked, Readable},
     refusal::Refusal,
@@ -297,7 +297,7 @@ impl Judging {
             move || judge::judge(&tool, &arguments, &readable)
         };
         let judged = offload::run(&trail.core, &trail.view, work).await;
-        let Judged { kept, repairs, side_effect, request } = match judged {
+        let Judged { kept, repairs, side_effect, sent } = match judged {
             Ok(Some(judged)) => judged,
             Ok(None) => {
                 let ending = Ending::Refused(Refused::Unknown);
@@ -311,12 +311,15 @@ impl Judging {
         };
         trail.keep_arguments(|| kept);
         trail.repairs = repairs;
-        if let Err(ending) = judge::allow(&mut trail, &tool, request.is_ok(), side_effect) {
+        if let Err(ending) = judge::allow(&mut trail, &tool, sent.is_ok(), side_effect) {
             return Ok(Begun::Ended(Ended::plainly(ending, trail)));
         }
-        Ok(match request {
-            Ok(request) => {
-                let work = Work::Rest { tool, request };
+        Ok(match sent {
+            Ok(sent) => {
+                let work = match sent {
+                    Sent::Request(request) => Work::Rest { tool, request },
+                    Sent::Upstream(arguments) => Work::Upstream { tool, arguments },
+                };
                 Begun::Running(ToolCall { trail, supplement, work, along })
             }
             Err(text) => {
