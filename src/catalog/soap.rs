@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{CompiledConnection, Tool, ToolMethod, Toolset, ToolsetKind};
-use crate::mapping::soap::{SoapPlan, SoapTypes};
+use crate::mapping::soap::SoapPlan;
+use crate::mapping::xml::TypePlans;
 use crate::mapping::{BodyFormat, Location};
 
 /// What a call writes into the head of its request itself.
@@ -16,7 +17,7 @@ pub(super) struct Backing<'a> {
     /// The API behind it; `None` where its own problem is known.
     pub(super) connection: Option<&'a Arc<CompiledConnection>>,
     /// Of a SOAP service; `None` where their own problems are known.
-    pub(super) types: Option<&'a Arc<SoapTypes>>,
+    pub(super) types: Option<&'a Arc<TypePlans>>,
 }
 
 impl Backing<'_> {
@@ -81,9 +82,9 @@ impl Backing<'_> {
 /// them is noted.
 pub(super) fn types(
     entity: &Toolset,
-    before: Option<(&Toolset, Option<&Arc<SoapTypes>>)>,
+    before: Option<(&Toolset, Option<&Arc<TypePlans>>)>,
     faults: &mut Vec<String>,
-) -> Option<Arc<SoapTypes>> {
+) -> Option<Arc<TypePlans>> {
     if entity.kind != ToolsetKind::Soap {
         if !entity.xml_types.0.is_empty() {
             faults.push("xml_types: only a toolset of kind `soap` has them".to_owned());
@@ -95,7 +96,7 @@ pub(super) fn types(
     {
         return Some(Arc::clone(types));
     }
-    SoapTypes::compile(&entity.xml_types)
+    TypePlans::compile(&entity.xml_types)
         .map_err(|errors| faults.extend(errors.iter().map(|error| format!("xml_types: {error}"))))
         .ok()
         .map(Arc::new)

@@ -8,7 +8,7 @@ use super::{
     BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Entry, OperationName, Tool,
     Toolset, ToolsetKind,
 };
-use crate::mapping::soap::SoapTypes;
+use crate::mapping::xml::TypePlans;
 
 /// A toolset as the runtime uses it.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct CompiledToolset {
     pub(super) entity: Arc<Toolset>,
     pub(super) connection: Option<Arc<CompiledConnection>>,
     /// Of a SOAP service's messages, for all its tools.
-    pub(super) types: Option<Arc<SoapTypes>>,
+    pub(super) types: Option<Arc<TypePlans>>,
     /// Published ones, by the names of their operations.
     pub(super) tools: Vec<Arc<CompiledTool>>,
     /// Those that are not published and have no faults, likewise in order.
@@ -31,7 +31,7 @@ pub(super) struct CompiledToolset {
 struct Unpublished {
     tool: Arc<Tool>,
     connection: Option<Arc<CompiledConnection>>,
-    types: Option<Arc<SoapTypes>>,
+    types: Option<Arc<TypePlans>>,
 }
 
 /// What a toolset's tools have behind them: its connection or one of their own, and the types of
@@ -40,14 +40,14 @@ struct Unpublished {
 pub(super) struct Behind<'a> {
     toolset: &'a Toolset,
     connections: &'a Connections,
-    types: Option<&'a Arc<SoapTypes>>,
+    types: Option<&'a Arc<TypePlans>>,
 }
 
 impl<'a> Behind<'a> {
     pub(super) fn new(
         toolset: &'a Toolset,
         connections: &'a Connections,
-        types: Option<&'a Arc<SoapTypes>>,
+        types: Option<&'a Arc<TypePlans>>,
     ) -> Self {
         Self { toolset, connections, types }
     }

@@ -15,7 +15,8 @@ use base64::engine::general_purpose::STANDARD;
 use crate::catalog::CompiledConnection;
 use crate::http::multipart::{self, Boundary, PartLimits};
 use crate::mapping::ResponsePlan;
-use crate::mapping::soap::{Answer, Attachments, Fault, Message, SoapPlan};
+use crate::mapping::soap::{Answer, Fault, SoapPlan};
+use crate::mapping::xml::{Attachments, Message};
 use crate::mcp::ToolOutcome;
 use crate::xml;
 

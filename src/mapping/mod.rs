@@ -53,6 +53,7 @@ mod structure;
 mod style;
 mod translate;
 mod validator;
+pub mod xml;
 mod xml_types;
 
 pub use arguments::Arguments;

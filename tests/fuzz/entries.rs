@@ -12,7 +12,8 @@ use ringway::import::{
     wsdl as from_wsdl,
 };
 use ringway::json::guard;
-use ringway::mapping::soap::{Answer, Attachments, SoapPlan, SoapTypes};
+use ringway::mapping::soap::{Answer, SoapPlan};
+use ringway::mapping::xml::{Attachments, TypePlans};
 use ringway::mapping::{
     BodyFormat, FieldRule, RequestBody, RequestPlan, ResponsePlan, Unmapped, output_schema,
 };
@@ -61,7 +62,7 @@ fn imported(data: &[u8], read: Read) -> Option<Description> {
 
 /// Everything that was imported is what the mapping compiles.
 fn compiled(description: &Description) {
-    let types = SoapTypes::compile(&description.xml_types).map(Arc::new);
+    let types = TypePlans::compile(&description.xml_types).map(Arc::new);
     let types = types.unwrap_or_else(|errors| panic!("{errors:?}"));
     for operation in &description.operations {
         assert!(!operation.wished_name.is_empty() && !operation.key.is_empty());
@@ -185,7 +186,7 @@ const SERVICE: &str = include_str!("../corpus/wsdl/shapes/main.wsdl");
 
 static ANSWERS: LazyLock<Vec<SoapPlan>> = LazyLock::new(|| {
     let description = imported(SERVICE.as_bytes(), from_wsdl::read).unwrap();
-    let types = Arc::new(SoapTypes::compile(&description.xml_types).unwrap());
+    let types = Arc::new(TypePlans::compile(&description.xml_types).unwrap());
     let tools = description.operations.iter().filter_map(|one| one.verdict.tool());
     tools.map(|tool| SoapPlan::compile(&types, tool.soap.as_ref().unwrap()).unwrap()).collect()
 });

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::json::guard;
+use crate::mapping::xml::{Attachments, DEPTH_MAX, Message, TypePlans, Unreadable};
 use crate::mapping::{
     SoapBody, SoapMessage, SoapOperation, SoapVersion, XmlAttribute, XmlContent, XmlElement,
     XmlGroup, XmlName, XmlParticle, XmlType, XmlTypes, XmlValue,
@@ -94,7 +95,7 @@ fn operation(body: SoapBody) -> SoapOperation {
 }
 
 fn compiled(types: &XmlTypes, operation: &SoapOperation) -> SoapPlan {
-    let types = Arc::new(SoapTypes::compile(types).unwrap());
+    let types = Arc::new(TypePlans::compile(types).unwrap());
     SoapPlan::compile(&types, operation).unwrap()
 }
 
