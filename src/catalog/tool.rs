@@ -9,16 +9,15 @@ use serde_json::{Value, json};
 use super::connection::{is_reserved, timeout};
 use super::effects::{EffectByArgument, Effects};
 use super::fragment::{EntryText, Fragment, Hints, Safety};
+use super::messages::Backing;
 use super::schema_hash::{hexadecimal, schema_hash, schema_version};
-use super::soap::Backing;
 use super::{
     Annotations, BuiltinTool, CompiledConnection, CompiledPolling, DiscoveryMode, OperationName,
     Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId, constants, faults, remarks,
 };
 use crate::http::is_field_name;
-use crate::mapping::soap::SoapPlan;
 use crate::mapping::{
-    self, Arguments, Dialect, FieldPath, FieldRule, Location, RequestBody, RequestPlan,
+    self, Arguments, Dialect, FieldPath, FieldRule, Location, Messages, RequestBody, RequestPlan,
     ResponsePlan, ResultBudget, Unmapped,
 };
 
@@ -37,9 +36,9 @@ pub enum ToolKind {
         request: RequestPlan,
         /// From the response to the result.
         response: ResponsePlan,
-        /// Where the API is a SOAP service: from the request's JSON to an envelope, and from the
-        /// response's envelope to JSON.
-        soap: Option<Box<SoapPlan>>,
+        /// Where the API speaks XML: from the request's JSON to it, and from that of the response to
+        /// JSON.
+        messages: Option<Box<Messages>>,
     },
     /// A tool of the appliance itself.
     Builtin(BuiltinTool),
@@ -195,7 +194,7 @@ impl CompiledTool {
         backing: Backing<'_>,
     ) -> Result<Option<Self>, Vec<String>> {
         let mut faults = faults::of_tool(tool);
-        let soap = backing.plan(tool, &mut faults).map(Box::new);
+        let messages = backing.messages(tool, &mut faults).map(Box::new);
         let polling = tool.polling.as_ref().map(|rule| CompiledPolling::compile(rule, &mut faults));
         check_key_header(tool, &mut faults);
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
@@ -229,7 +228,8 @@ impl CompiledTool {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let Some(connection) = backing.connection.filter(|_| backing.is_of(soap.as_deref())) else {
+        let Some(connection) = backing.connection.filter(|_| backing.is_of(messages.as_deref()))
+        else {
             return Ok(None);
         };
         let own_input = with_next(request.input_schema(), &tool.budget);
@@ -266,7 +266,12 @@ impl CompiledTool {
             output,
             entity: Some(Arc::clone(tool)),
             shown: Mutex::default(),
-            kind: ToolKind::Rest { connection: Arc::clone(connection), request, response, soap },
+            kind: ToolKind::Rest {
+                connection: Arc::clone(connection),
+                request,
+                response,
+                messages,
+            },
         }))
     }
 
@@ -314,10 +319,10 @@ impl CompiledTool {
     pub(super) fn is_of(&self, tool: &Arc<Tool>, backing: Backing<'_>) -> bool {
         let is_same = self.entity.as_ref().is_some_and(|entity| Arc::ptr_eq(entity, tool));
         match &self.kind {
-            ToolKind::Rest { connection: own, soap, .. } => {
+            ToolKind::Rest { connection: own, messages, .. } => {
                 is_same
                     && backing.connection.is_some_and(|connection| Arc::ptr_eq(own, connection))
-                    && backing.is_of(soap.as_deref())
+                    && backing.is_of(messages.as_deref())
             }
             ToolKind::Builtin(_) => false,
         }

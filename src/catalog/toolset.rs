@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::compile::Connections;
-use super::soap::Backing;
+use super::messages::Backing;
 use super::{
     BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Entry, OperationName, Tool,
     Toolset, ToolsetKind,
@@ -15,7 +15,7 @@ use crate::mapping::xml::TypePlans;
 pub(super) struct CompiledToolset {
     pub(super) entity: Arc<Toolset>,
     pub(super) connection: Option<Arc<CompiledConnection>>,
-    /// Of a SOAP service's messages, for all its tools.
+    /// Of messages in XML, for all its tools.
     pub(super) types: Option<Arc<TypePlans>>,
     /// Published ones, by the names of their operations.
     pub(super) tools: Vec<Arc<CompiledTool>>,

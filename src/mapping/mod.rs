@@ -37,6 +37,7 @@ mod format;
 mod keys;
 mod kinds;
 mod media;
+mod messages;
 mod parameter;
 mod path;
 mod placement;
@@ -64,6 +65,7 @@ pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
 pub use file::{FILE_BYTES_MAX, RESOURCES_MAX, Resource, ResourceUse, Resources};
 pub use format::{BodyFormat, ParameterStyle, RequestBody};
 pub use keys::KEY_BYTES_MAX;
+pub use messages::Messages;
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment, below_arrays, in_member};
 pub use repair::{REPAIRS_NAMED_MAX, Repair, RepairKind, Repairs};
 pub use request::{OutgoingRequest, RequestPlan};
@@ -76,7 +78,7 @@ pub use structure::structure_only;
 pub use translate::Unmapped;
 pub use xml_types::{
     SoapBody, SoapMessage, SoapOperation, SoapVersion, TEXT_MEMBER, TYPE_MEMBER, XmlAttribute,
-    XmlContent, XmlElement, XmlGroup, XmlName, XmlParticle, XmlType, XmlTypes, XmlValue,
+    XmlBodies, XmlContent, XmlElement, XmlGroup, XmlName, XmlParticle, XmlType, XmlTypes, XmlValue,
 };
 
 fn check_count(rules: &[FieldRule]) -> Result<(), MappingError> {

@@ -11,8 +11,8 @@ use crate::{
     governance::{self, Reason},
     json::{OwnedRaw, Raw},
     mapping::{
-        Arguments, FILE_BYTES_MAX, InvalidArguments, OutgoingRequest, Repairs, RequestPlan,
-        Resources, soap::SoapPlan,
+        Arguments, FILE_BYTES_MAX, InvalidArguments, Messages, OutgoingRequest, Repairs,
+        RequestPlan, Resources,
     },
 };
 
@@ -49,7 +49,7 @@ pub(super) struct Judged {
 
 /// Judges arguments as [`intend`] does, away from the core.
 pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) -> Option<Judged> {
-    let ToolKind::Rest { request: plan, soap, .. } = &tool.kind else { return None };
+    let ToolKind::Rest { request: plan, messages, .. } = &tool.kind else { return None };
     let arguments = arguments.as_raw();
     Some(match plan.validate(Some(arguments)) {
         Ok(arguments) => {
@@ -60,7 +60,7 @@ pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) 
                 repairs: arguments.repairs().count,
                 side_effect: tool.side_effect_of(&arguments),
                 request: request.and_then(|request| {
-                    wrapped(soap.as_deref(), request).map_err(|invalid| invalid.to_string())
+                    wrapped(messages.as_deref(), request).map_err(|invalid| invalid.to_string())
                 }),
             }
         }
@@ -107,8 +107,8 @@ pub(super) fn intend<'a>(
 ) -> (Intent<'a>, SideEffect) {
     match &tool.kind {
         ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
-        ToolKind::Rest { request: plan, soap, .. } => {
-            match read(plan, soap.as_deref(), arguments) {
+        ToolKind::Rest { request: plan, messages, .. } => {
+            match read(plan, messages.as_deref(), arguments) {
                 Ok((arguments, request)) => {
                     trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
                     log_repairs(tool, arguments.repairs());
@@ -137,21 +137,21 @@ fn log_repairs(tool: &ViewTool, repairs: &Repairs) {
 /// Arguments that fit, and the request that they make.
 fn read<'a>(
     plan: &RequestPlan,
-    soap: Option<&SoapPlan>,
+    messages: Option<&Messages>,
     arguments: Option<Raw<'a>>,
 ) -> Result<(Arguments<'a>, OutgoingRequest), InvalidArguments> {
     let arguments = plan.validate(arguments)?;
-    let request = wrapped(soap, plan.build(&arguments))?;
+    let request = wrapped(messages, plan.build(&arguments))?;
     Ok((arguments, request))
 }
 
 /// The request as its API takes it.
 fn wrapped(
-    soap: Option<&SoapPlan>,
+    messages: Option<&Messages>,
     request: OutgoingRequest,
 ) -> Result<OutgoingRequest, InvalidArguments> {
-    match soap {
-        Some(soap) => soap.wrap(request),
+    match messages {
+        Some(messages) => messages.wrap(request),
         None => Ok(request),
     }
 }

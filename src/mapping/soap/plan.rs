@@ -158,7 +158,7 @@ impl SoapPlan {
     pub fn write(&self, object: Raw<'_>) -> Result<Vec<u8>, InvalidArguments> {
         let mut out = String::with_capacity(self.opening.len() + object.text().len() * 2 + 128);
         out.push_str(&self.opening);
-        let mut writer = Writer { types: &self.types, out };
+        let mut writer = Writer::new(&self.types, out);
         let MessagePlan { headers, body } = &self.input;
         if !headers.members.is_empty() {
             let blocks = given(headers, Some(body.members(&self.types)), object)?;
@@ -175,7 +175,7 @@ impl SoapPlan {
         match body {
             BodyPlan::Wrapped { element, holds } => {
                 if let Some(plan) = self.types.get(*holds) {
-                    writer.complex(element, plan, object, Some(headers), 1)?;
+                    writer.complex(element.tags(), plan, object, Some(headers), 1)?;
                 }
             }
             BodyPlan::Bare(parts) => {

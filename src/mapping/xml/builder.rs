@@ -54,7 +54,7 @@ impl<'a> Builder<'a> {
         // Types that the schema leaves unnamed have names that no message can have.
         if is_name(&name.local) {
             let mut own = BTreeSet::new();
-            self.plan.qualified = self.namespaces.qualified(name, &mut own).into();
+            self.plan.qualified = self.namespaces.qualified(name, None, &mut own).into();
             self.plan.namespace = own.first().copied();
         }
         self.plan.name = Some(name.clone());
@@ -66,7 +66,11 @@ impl<'a> Builder<'a> {
         for attribute in &declared.attributes {
             let plan = AttributePlan {
                 name: attribute.name.clone(),
-                open: format!(" {}=\"", self.qualified(&attribute.name)).into(),
+                open: format!(
+                    " {}=\"",
+                    self.qualified(&attribute.name, attribute.prefix.as_deref())
+                )
+                .into(),
                 value: self.checked(&attribute.value, &attribute.member),
                 fixed: attribute.fixed.as_ref().map(|text| self.fixed(text, &attribute.member)),
             };
@@ -96,12 +100,35 @@ impl<'a> Builder<'a> {
 
     /// An element that is a part of no object.
     pub(in crate::mapping) fn lone(&mut self, element: &XmlElement) -> ElementPlan {
-        let name = self.qualified(&element.name);
-        let place = || format!("element `{}`", element.name);
         if element.member.is_empty() {
             self.errors.push(PlanError::NoMember { place: self.place.to_owned() });
         }
+        self.unnamed(element, 0)
+    }
+
+    /// An element that has no name in JSON.
+    pub(in crate::mapping) fn unnamed(
+        &mut self,
+        element: &XmlElement,
+        depth: usize,
+    ) -> ElementPlan {
+        let name = self.qualified(&element.name, element.prefix.as_deref());
+        let place = || format!("element `{}`", element.name);
         let holds = match &element.holds {
+            XmlContent::List(_) | XmlContent::Map(_) if depth > CONTENT_DEPTH_MAX => {
+                self.errors.push(PlanError::TooDeep { place: self.place.to_owned() });
+                Holds::Any
+            }
+            XmlContent::List(item) => Holds::List(Box::new(self.unnamed(item, depth + 1))),
+            XmlContent::Map(item) => {
+                let mut item = self.unnamed(item, depth + 1);
+                let bare = |tag: &str| tag.strip_suffix(&*item.name.local).map(Into::into);
+                let close = item.close.strip_suffix('>').and_then(bare);
+                if let (Some(open), Some(close)) = (bare(&item.open), close) {
+                    (item.open, item.close) = (open, close);
+                }
+                Holds::Map(Box::new(item))
+            }
             XmlContent::Value(value) => Holds::Value(self.checked(value, &element.member)),
             XmlContent::Type(held) => match self.resolve(held, &place()) {
                 Some(index) => {
@@ -129,7 +156,7 @@ impl<'a> Builder<'a> {
 
     /// The tags of a name.
     pub(in crate::mapping) fn tags(&mut self, name: &XmlName) -> (Box<str>, Box<str>) {
-        let name = self.qualified(name);
+        let name = self.qualified(name, None);
         (format!("<{name}").into(), format!("</{name}>").into())
     }
 
@@ -278,13 +305,17 @@ impl<'a> Builder<'a> {
         found
     }
 
-    fn qualified(&mut self, name: &XmlName) -> String {
+    fn qualified(&mut self, name: &XmlName, prefix: Option<&str>) -> String {
+        if let Some(prefix) = prefix.filter(|prefix| !is_prefix(prefix)) {
+            let (place, prefix) = (self.place.to_owned(), prefix.to_owned());
+            self.errors.push(PlanError::Prefix { place, prefix });
+        }
         let holds_characters = escape_attribute(&name.namespace, &mut String::new()).is_ok();
         if !is_name(&name.local) || !holds_characters {
             let place = self.place.to_owned();
             self.errors.push(PlanError::Name { place, name: name.clone() });
         }
-        self.namespaces.qualified(name, &mut self.plan.namespaces)
+        self.namespaces.qualified(name, prefix, &mut self.plan.namespaces)
     }
 
     fn checked(&mut self, value: &XmlValue, member: &str) -> XmlValue {
@@ -305,4 +336,10 @@ impl<'a> Builder<'a> {
         }
         out.into()
     }
+}
+
+/// Namespaces in XML 1.0, section 3: names that begin with `xml` are reserved.
+fn is_prefix(prefix: &str) -> bool {
+    let is_reserved = prefix.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("xml"));
+    is_name(prefix) && !is_reserved
 }

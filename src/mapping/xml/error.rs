@@ -24,6 +24,14 @@ pub enum PlanError {
         /// The name.
         name: XmlName,
     },
+    /// What is to be a prefix is none.
+    #[error("{place}: `{prefix}` is no prefix of XML")]
+    Prefix {
+        /// Where it stands.
+        place: String,
+        /// The prefix.
+        prefix: String,
+    },
     /// Two parts of one object have the same member.
     #[error("{place}: two parts are the member \"{member}\"; give one of them another name")]
     Duplicate {

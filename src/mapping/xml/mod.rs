@@ -4,6 +4,7 @@
 //! types     the types of a toolset, resolved once for all its tools; builder makes them
 //! write     JSON to XML            values   texts of elements and attributes, both ways
 //! read      XML to JSON            choice   which parts a call means
+//! bodies    bodies of requests and answers without an envelope
 //! ```
 //!
 //! What the JSON of a message looks like is told at [`XmlTypes`](super::XmlTypes).
@@ -22,6 +23,7 @@
 //!   [`DEPTH_MAX`] levels.
 
 mod attachments;
+mod bodies;
 pub(super) mod builder;
 mod choice;
 mod error;
@@ -30,7 +32,11 @@ pub(super) mod types;
 mod values;
 pub(super) mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use attachments::Attachments;
+pub use bodies::BodiesPlan;
 pub use error::{PlanError, Unreadable};
 pub use read::Message;
 pub use types::TypePlans;

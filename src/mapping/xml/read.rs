@@ -1,6 +1,7 @@
 //! From XML to JSON.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -210,6 +211,8 @@ impl Reader<'_> {
         }
         match &plan.holds {
             Holds::Value(value) => self.text(value, element, out)?,
+            Holds::List(item) => self.list(item, element, out, depth + 1)?,
+            Holds::Map(item) => self.map(item, element, out, depth + 1)?,
             Holds::Any => {
                 let content = element.content_xml(self.repeatable).ok_or(Unreadable::TooLarge)?;
                 self.repeat(content.len())?;
@@ -238,6 +241,65 @@ impl Reader<'_> {
                 out.push(b'}');
             }
         }
+        Ok(())
+    }
+
+    /// The elements within one as an array.
+    fn list(
+        &mut self,
+        item: &ElementPlan,
+        element: Element<'_>,
+        out: &mut Vec<u8>,
+        depth: usize,
+    ) -> Result<(), Unreadable> {
+        if depth > DEPTH_MAX {
+            return Err(Unreadable::TooDeep);
+        }
+        let is_meant = |child: &Element<'_>| child.local() == &*item.name.local;
+        // Under another name they are still the only ones that can be meant.
+        let is_named = element.children().any(|child| is_meant(&child));
+        out.push(b'[');
+        let mut is_first = true;
+        for child in element.children() {
+            if is_named && !is_meant(&child) {
+                self.dropped += 1;
+                continue;
+            }
+            if !std::mem::replace(&mut is_first, false) {
+                out.push(b',');
+            }
+            self.value(item, child, out, depth)?;
+        }
+        out.push(b']');
+        Ok(())
+    }
+
+    /// The elements within one as an object, by their names. Of those with one name the first counts.
+    fn map(
+        &mut self,
+        item: &ElementPlan,
+        element: Element<'_>,
+        out: &mut Vec<u8>,
+        depth: usize,
+    ) -> Result<(), Unreadable> {
+        if depth > DEPTH_MAX {
+            return Err(Unreadable::TooDeep);
+        }
+        let mut seen = HashSet::new();
+        out.push(b'{');
+        for child in element.children() {
+            if !seen.insert(child.local()) {
+                self.dropped += 1;
+                continue;
+            }
+            if seen.len() > 1 {
+                out.push(b',');
+            }
+            write_string(out, child.local());
+            out.push(b':');
+            self.value(item, child, out, depth)?;
+        }
+        out.push(b'}');
         Ok(())
     }
 

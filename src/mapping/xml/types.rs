@@ -1,6 +1,6 @@
 //! The types of a service, resolved: names bound, tags written out, derived types found.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::{XmlName, XmlTypes, XmlValue};
 use super::DERIVATIONS_MAX;
@@ -100,6 +100,9 @@ pub(in crate::mapping) enum Holds {
     Value(XmlValue),
     /// Of [`TypePlans::types`].
     Type(usize),
+    List(Box<ElementPlan>),
+    /// Its tags are those of any element without the name.
+    Map(Box<ElementPlan>),
     Any,
 }
 
@@ -118,23 +121,38 @@ pub(in crate::mapping) enum Particle {
     },
 }
 
-/// Namespaces by their numbers, which are those of their prefixes.
+/// Namespaces by their numbers, which are those of their prefixes where nobody wishes another one.
 #[derive(Debug, Default, Clone)]
 pub(in crate::mapping) struct Namespaces {
-    uris: Vec<Box<str>>,
+    all: Vec<Namespace>,
     numbers: HashMap<Box<str>, usize>,
+    /// Prefixes that were wished for and given.
+    wished: HashSet<Box<str>>,
+}
+
+#[derive(Debug, Clone)]
+struct Namespace {
+    uri: Box<str>,
+    prefix: Box<str>,
 }
 
 impl Namespaces {
-    fn number(&mut self, uri: &str) -> Option<usize> {
+    fn number(&mut self, uri: &str, wished: Option<&str>) -> Option<usize> {
         if uri.is_empty() || uri == XML_NAMESPACE {
             return None;
         }
         if let Some(known) = self.numbers.get(uri) {
             return Some(*known);
         }
-        let number = self.uris.len();
-        self.uris.push(uri.into());
+        let number = self.all.len();
+        let wished =
+            wished.filter(|wished| !is_own_prefix(wished) && !self.wished.contains(*wished));
+        let prefix: Box<str> = match wished {
+            Some(wished) => wished.into(),
+            None => format!("n{}", number + 1).into(),
+        };
+        self.wished.extend(wished.map(Into::into));
+        self.all.push(Namespace { uri: uri.into(), prefix });
         self.numbers.insert(uri.into(), number);
         Some(number)
     }
@@ -144,32 +162,44 @@ impl Namespaces {
         self.numbers.get(uri).copied()
     }
 
-    /// The name with its prefix.
+    /// The name with its prefix: the wished one, where its namespace has none and it is free.
     pub(in crate::mapping) fn qualified(
         &mut self,
         name: &XmlName,
+        wished: Option<&str>,
         used: &mut BTreeSet<usize>,
     ) -> String {
-        match self.number(&name.namespace) {
+        match self.number(&name.namespace, wished) {
             Some(number) => {
                 used.insert(number);
-                format!("n{}:{}", number + 1, name.local)
+                format!("{}:{}", self.prefix(number), name.local)
             }
             None if name.namespace.is_empty() => name.local.to_string(),
             None => format!("xml:{}", name.local),
         }
     }
 
+    fn prefix(&self, number: usize) -> &str {
+        self.all.get(number).map(|namespace| &*namespace.prefix).unwrap_or_default()
+    }
+
     /// ` xmlns:n1="urn:shop"`
     pub(in crate::mapping) fn declare(&self, number: usize, out: &mut String) {
-        let uri = self.uris.get(number).map(AsRef::as_ref).unwrap_or_default();
-        out.push_str(" xmlns:n");
-        out.push_str(itoa::Buffer::new().format(number + 1));
+        let uri = self.all.get(number).map(|namespace| &*namespace.uri).unwrap_or_default();
+        out.push_str(" xmlns:");
+        out.push_str(self.prefix(number));
         out.push_str("=\"");
         // One that XML cannot hold was refused where it was read.
         escape_attribute(uri, out).unwrap_or_default();
         out.push('"');
     }
+}
+
+/// Prefixes that messages have anyway: those of the envelope and the instance, of namespaces by their
+/// number, and of names in values.
+fn is_own_prefix(prefix: &str) -> bool {
+    let is_numbered = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(prefix, "soap" | "xsi") || prefix.strip_prefix(['n', 'q']).is_some_and(is_numbered)
 }
 
 impl TypePlans {
@@ -304,11 +334,22 @@ impl TypePlan {
     }
 }
 
+/// How an element begins and ends.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::mapping) struct Tags<'a> {
+    pub(in crate::mapping) open: &'a str,
+    pub(in crate::mapping) close: &'a str,
+}
+
 impl ElementPlan {
+    pub(in crate::mapping) const fn tags(&self) -> Tags<'_> {
+        Tags { open: &self.open, close: &self.close }
+    }
+
     pub(in crate::mapping) const fn type_index(&self) -> Option<usize> {
         match self.holds {
             Holds::Type(index) => Some(index),
-            Holds::Value(_) | Holds::Any => None,
+            Holds::Value(_) | Holds::List(_) | Holds::Map(_) | Holds::Any => None,
         }
     }
 }

@@ -9,11 +9,11 @@ use super::super::{TYPE_MEMBER, XmlName, XmlValue};
 use super::DEPTH_MAX;
 use super::choice::{chosen, is_given, rounds};
 use super::types::{
-    AttributePlan, ElementPlan, Holds, Member, Part, Particle, TypePlan, TypePlans,
+    AttributePlan, ElementPlan, Holds, Member, Part, Particle, Tags, TypePlan, TypePlans,
 };
 use super::values::{self, Declarations, Place};
 use crate::json::{Kind, Raw};
-use crate::xml::{Document, Limits};
+use crate::xml::{Document, Limits, is_name};
 
 /// How many names a message lists.
 const NAMED_MAX: usize = 12;
@@ -92,6 +92,15 @@ pub(in crate::mapping) fn given<'a>(
 pub(in crate::mapping) struct Writer<'a> {
     pub(in crate::mapping) types: &'a TypePlans,
     pub(in crate::mapping) out: String,
+    /// Something of the namespace `xsi` was written.
+    pub(in crate::mapping) says_instance: bool,
+}
+
+impl<'a> Writer<'a> {
+    /// One that goes on where `out` ends.
+    pub(in crate::mapping) const fn new(types: &'a TypePlans, out: String) -> Self {
+        Self { types, out, says_instance: false }
+    }
 }
 
 impl Writer<'_> {
@@ -119,38 +128,106 @@ impl Writer<'_> {
         value: Raw<'_>,
         depth: usize,
     ) -> Written {
+        self.tagged(element.tags(), element, value, depth)
+    }
+
+    /// What an element holds, between these tags.
+    fn tagged(
+        &mut self,
+        tags: Tags<'_>,
+        element: &ElementPlan,
+        value: Raw<'_>,
+        depth: usize,
+    ) -> Written {
         if depth > DEPTH_MAX {
             return Err(Problem::new("is nested too deep"));
         }
         if value.is_null() {
-            return self.nil(element);
+            return self.nil(tags, element);
         }
         match &element.holds {
             Holds::Value(held) => {
-                self.out.push_str(&element.open);
+                self.out.push_str(tags.open);
                 self.simple(held, value, Declarations::default())?;
-                self.out.push_str(&element.close);
+                self.out.push_str(tags.close);
             }
+            Holds::List(item) => self.list(tags, item, value, depth)?,
+            Holds::Map(item) => self.map(tags, item, value, depth)?,
             Holds::Any => {
-                self.out.push_str(&element.open);
+                self.out.push_str(tags.open);
                 self.out.push('>');
                 self.markup(value, false)?;
-                self.out.push_str(&element.close);
+                self.out.push_str(tags.close);
             }
             Holds::Type(index) => {
                 let Some(plan) = self.types.get(*index) else { return Ok(()) };
-                self.complex(element, plan, value, None, depth)?;
+                self.complex(tags, plan, value, None, depth)?;
             }
         }
         Ok(())
     }
 
-    fn nil(&mut self, element: &ElementPlan) -> Written {
+    /// An element for each item of an array.
+    fn list(
+        &mut self,
+        tags: Tags<'_>,
+        item: &ElementPlan,
+        value: Raw<'_>,
+        depth: usize,
+    ) -> Written {
+        if value.kind() != Kind::Array {
+            let kind = value.kind().described();
+            return Err(Problem::new(format!("expected an array, got {kind}")));
+        }
+        self.out.push_str(tags.open);
+        self.out.push('>');
+        let before = self.out.len();
+        for (index, value) in value.items().enumerate() {
+            self.element(item, value, depth + 1).map_err(|problem| problem.at(index))?;
+        }
+        self.close(tags, before);
+        Ok(())
+    }
+
+    /// An element for each member of an object, by its name.
+    fn map(&mut self, tags: Tags<'_>, item: &ElementPlan, value: Raw<'_>, depth: usize) -> Written {
+        if value.kind() != Kind::Object {
+            let kind = value.kind().described();
+            return Err(Problem::new(format!("expected an object, got {kind}")));
+        }
+        self.out.push_str(tags.open);
+        self.out.push('>');
+        let before = self.out.len();
+        for (name, value) in value.entries() {
+            if !is_name(&name) {
+                return Err(Problem::new("is no name of an XML element").within(&name));
+            }
+            let (open, close) =
+                ([&*item.open, &name].concat(), [&*item.close, &name, ">"].concat());
+            let tags = Tags { open: &open, close: &close };
+            self.tagged(tags, item, value, depth + 1).map_err(|problem| problem.within(&name))?;
+        }
+        self.close(tags, before);
+        Ok(())
+    }
+
+    /// The end of an element whose content began at `before`.
+    fn close(&mut self, tags: Tags<'_>, before: usize) {
+        if self.out.len() == before {
+            self.out.pop();
+            self.out.push_str("/>");
+        } else {
+            self.out.push_str(tags.close);
+        }
+    }
+
+    fn nil(&mut self, tags: Tags<'_>, element: &ElementPlan) -> Written {
         if !element.nillable {
             return Err(Problem::new("cannot be null; leave it out"));
         }
-        self.out.push_str(&element.open);
+        self.out.push_str(tags.open);
         self.out.push_str(" xsi:nil=\"true\"/>");
+        self.says_instance = true;
         Ok(())
     }
 
@@ -174,7 +251,7 @@ impl Writer<'_> {
     /// An element of a type. Members that `other` has are somebody else's.
     pub(in crate::mapping) fn complex(
         &mut self,
-        element: &ElementPlan,
+        tags: Tags<'_>,
         declared: &TypePlan,
         value: Raw<'_>,
         other: Option<&TypePlan>,
@@ -183,11 +260,12 @@ impl Writer<'_> {
         let is_object = value.kind() == Kind::Object;
         let named = if is_object { value.get(TYPE_MEMBER) } else { None };
         let plan = self.actual(declared, named)?;
-        self.out.push_str(&element.open);
+        self.out.push_str(tags.open);
         if !std::ptr::eq(plan, declared) {
             self.out.push_str(" xsi:type=\"");
             self.out.push_str(&plan.qualified);
             self.out.push('"');
+            self.says_instance = true;
         }
         let given = match (is_object, plan.text) {
             (true, _) => given(plan, other, value)?,
@@ -215,18 +293,13 @@ impl Writer<'_> {
                 }
                 _ => self.out.push('>'),
             }
-            self.out.push_str(&element.close);
+            self.out.push_str(tags.close);
             return Ok(());
         }
         self.out.push('>');
         let before = self.out.len();
         self.particles(plan, &plan.content, &given, &ALL, depth + 1)?;
-        if self.out.len() == before {
-            self.out.pop();
-            self.out.push_str("/>");
-        } else {
-            self.out.push_str(&element.close);
-        }
+        self.close(tags, before);
         Ok(())
     }
 
@@ -395,7 +468,7 @@ impl Writer<'_> {
         match value.filter(|value| element.nillable || !value.is_null()) {
             Some(value) => self.element(element, value, depth),
             // What must stand there and has nothing to say.
-            None if element.required && element.nillable => self.nil(element),
+            None if element.required && element.nillable => self.nil(element.tags(), element),
             None => Ok(()),
         }
     }

@@ -30,6 +30,7 @@ fn shop(local: &str) -> XmlName {
 fn element(local: &str) -> XmlElement {
     XmlElement {
         name: shop(local),
+        prefix: None,
         member: local.into(),
         holds: XmlContent::Value(XmlValue::String),
         repeats: false,
@@ -68,7 +69,7 @@ fn group(repeats: bool, content: Vec<XmlParticle>) -> XmlGroup {
 }
 
 fn attribute(text: &str, member: &str, value: XmlValue) -> XmlAttribute {
-    XmlAttribute { name: name(text), member: member.into(), value, fixed: None }
+    XmlAttribute { name: name(text), prefix: None, member: member.into(), value, fixed: None }
 }
 
 fn content(content: Vec<XmlParticle>) -> XmlType {
