@@ -71,7 +71,7 @@ impl Backing<'_> {
         BodiesPlan::compile(self.types?, bodies)
             .map_err(|errors| faults.extend(errors.iter().map(|error| format!("xml: {error}"))))
             .ok()
-            .map(Messages::Xml)
+            .map(|plan| Messages::Xml(Box::new(plan)))
     }
 
     fn soap(
@@ -104,7 +104,7 @@ impl Backing<'_> {
         SoapPlan::compile(self.types?, operation)
             .map_err(|errors| faults.extend(errors.iter().map(|error| format!("soap: {error}"))))
             .ok()
-            .map(Messages::Soap)
+            .map(|plan| Messages::Soap(Box::new(plan)))
     }
 }
 

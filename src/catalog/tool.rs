@@ -38,7 +38,7 @@ pub enum ToolKind {
         response: ResponsePlan,
         /// Where the API speaks XML: from the request's JSON to it, and from that of the response to
         /// JSON.
-        messages: Option<Box<Messages>>,
+        messages: Option<Messages>,
     },
     /// A tool of the appliance itself.
     Builtin(BuiltinTool),
@@ -194,7 +194,7 @@ impl CompiledTool {
         backing: Backing<'_>,
     ) -> Result<Option<Self>, Vec<String>> {
         let mut faults = faults::of_tool(tool);
-        let messages = backing.messages(tool, &mut faults).map(Box::new);
+        let messages = backing.messages(tool, &mut faults);
         let polling = tool.polling.as_ref().map(|rule| CompiledPolling::compile(rule, &mut faults));
         check_key_header(tool, &mut faults);
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
@@ -228,7 +228,7 @@ impl CompiledTool {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let Some(connection) = backing.connection.filter(|_| backing.is_of(messages.as_deref()))
+        let Some(connection) = backing.connection.filter(|_| backing.is_of(messages.as_ref()))
         else {
             return Ok(None);
         };
@@ -322,7 +322,7 @@ impl CompiledTool {
             ToolKind::Rest { connection: own, messages, .. } => {
                 is_same
                     && backing.connection.is_some_and(|connection| Arc::ptr_eq(own, connection))
-                    && backing.is_of(messages.as_deref())
+                    && backing.is_of(messages.as_ref())
             }
             ToolKind::Builtin(_) => false,
         }

@@ -38,7 +38,7 @@ pub(crate) struct Call<'a> {
 pub(crate) fn answer_plan(tool: &CompiledTool) -> Option<AnswerPlan<'_>> {
     match &tool.kind {
         ToolKind::Rest { connection, response, messages, .. } => {
-            Some(AnswerPlan { connection, response, messages: messages.as_deref() })
+            Some(AnswerPlan { connection, response, messages: messages.as_ref() })
         }
         ToolKind::Builtin(_) => None,
     }

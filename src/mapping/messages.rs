@@ -10,14 +10,14 @@ use super::{InvalidArguments, OutgoingRequest};
 #[derive(Debug)]
 pub enum Messages {
     /// The operation of a SOAP service.
-    Soap(SoapPlan),
+    Soap(Box<SoapPlan>),
     /// Bodies of XML.
-    Xml(BodiesPlan),
+    Xml(Box<BodiesPlan>),
 }
 
 impl Messages {
     /// The types they were compiled with.
-    pub const fn types(&self) -> &Arc<TypePlans> {
+    pub fn types(&self) -> &Arc<TypePlans> {
         match self {
             Self::Soap(plan) => plan.types(),
             Self::Xml(plan) => plan.types(),
@@ -25,7 +25,7 @@ impl Messages {
     }
 
     /// The operation, where it is one of a SOAP service.
-    pub const fn soap(&self) -> Option<&SoapPlan> {
+    pub fn soap(&self) -> Option<&SoapPlan> {
         match self {
             Self::Soap(plan) => Some(plan),
             Self::Xml(_) => None,

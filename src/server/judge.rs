@@ -60,7 +60,7 @@ pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) 
                 repairs: arguments.repairs().count,
                 side_effect: tool.side_effect_of(&arguments),
                 request: request.and_then(|request| {
-                    wrapped(messages.as_deref(), request).map_err(|invalid| invalid.to_string())
+                    wrapped(messages.as_ref(), request).map_err(|invalid| invalid.to_string())
                 }),
             }
         }
@@ -108,7 +108,7 @@ pub(super) fn intend<'a>(
     match &tool.kind {
         ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
         ToolKind::Rest { request: plan, messages, .. } => {
-            match read(plan, messages.as_deref(), arguments) {
+            match read(plan, messages.as_ref(), arguments) {
                 Ok((arguments, request)) => {
                     trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
                     log_repairs(tool, arguments.repairs());

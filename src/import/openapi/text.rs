@@ -350,6 +350,23 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_members_is_kept_where_xml_needs_it() {
+        let schemas = "{\"xml\": {}, \"properties\": {\"b\": {\"properties\": {\"y\": 1, \"x\": 2}}, \
+                       \"properties\": {\"properties\": {\"a\": 1, \"b\": 1}}, \"a\": {}}, \
+                       \"default\": {\"properties\": {\"d\": 1, \"c\": 2}}}";
+        let plain: Value = serde_json::from_str(schemas).unwrap();
+        for text in [schemas.to_owned(), format!("# YAML\n{schemas}")] {
+            let tree = read(&text).unwrap();
+            let mut expected = plain.clone();
+            expected[ORDER] = json!(["b", "properties", "a"]);
+            expected["properties"]["b"][ORDER] = json!(["y", "x"]);
+            assert_eq!(tree, expected);
+            let tree = read(&text.replace("xml", "other")).unwrap();
+            assert_eq!(tree.get(ORDER), None);
+        }
+    }
+
+    #[test]
     fn faults_are_told_with_their_line() {
         for (text, expected) in [
             ("{\"a\": 1,\n\"a\": 2}", "api.yaml: it is no JSON: duplicate key `a` at line 2"),
