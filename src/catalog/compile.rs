@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use super::deprecated::{DeprecatedNames, FormerTools, Grace, TOOLS_MAX, names_that_went};
 use super::list::{Frame, ToolList};
+use super::messages;
 use super::permission::Policies;
 use super::prompts::{PromptList, instructions};
 use super::shown::{Setting, ShownKey, ShownToolset};
-use super::soap;
 use super::tool::query_fault;
 use super::toolset::{Behind, CompiledToolset};
 use super::view::{View, ViewInputs};
@@ -171,7 +171,7 @@ impl Compiler<'_> {
             let before = self.previous.and_then(|previous| previous.toolsets.get(&key));
             let mut faults = faults::of_toolset(entity);
             let known = before.map(|before| (&*before.entity, before.types.as_ref()));
-            let types = soap::types(entity, known, &mut faults);
+            let types = messages::types(entity, known, &mut faults);
             let definitions = self.entities.definitions.get(&key);
             let behind = Behind::new(entity, &self.made.connections, types.as_ref(), definitions);
             if entity.kind != ToolsetKind::Mcp
@@ -194,7 +194,7 @@ impl Compiler<'_> {
         self.made.former.bound(TOOLS_MAX);
         // Tools of toolsets that are not there: what else is wrong with them is told too.
         for entry in tools.into_values().flatten() {
-            let nothing = soap::Backing::nothing(&entry.value);
+            let nothing = messages::Backing::nothing(&entry.value);
             if let Err(faults) = CompiledTool::rest(&entry.value, nothing) {
                 report(entry, faults, &mut self.problems);
             }

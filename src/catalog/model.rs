@@ -16,7 +16,7 @@ use super::{
     Upstream,
 };
 use crate::mapping::{
-    BodyFormat, Dialect, FieldRule, Requirement, ResultBudget, SoapOperation, XmlTypes,
+    BodyFormat, Dialect, FieldRule, Requirement, ResultBudget, SoapOperation, XmlBodies, XmlTypes,
 };
 use crate::settings::Network;
 
@@ -243,7 +243,7 @@ pub struct Toolset {
     /// How much of its tools' schemas a list shows.
     #[serde(default, skip_serializing_if = "is_default")]
     pub discovery_mode: DiscoveryMode,
-    /// The types of a SOAP service's messages.
+    /// The types of its tools' messages, where they are XML.
     #[serde(default, skip_serializing_if = "is_default")]
     pub xml_types: XmlTypes,
     /// How the MCP server behind it is spoken to, and how far what it offers is trusted.
@@ -340,6 +340,9 @@ pub struct Tool {
     /// The operation of a SOAP service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soap: Option<SoapOperation>,
+    /// The bodies of an operation of another API that are XML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xml: Option<XmlBodies>,
     /// How the result of a call is come by that the API only accepts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling: Option<Polling>,

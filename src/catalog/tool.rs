@@ -9,17 +9,16 @@ use serde_json::{Value, json};
 use super::connection::{is_reserved, timeout};
 use super::effects::{EffectByArgument, Effects};
 use super::fragment::{EntryText, Fragment, Hints, Safety, Written};
+use super::messages::Backing;
 use super::schema_hash::{hexadecimal, schema_hash, schema_version};
-use super::soap::Backing;
 use super::{
     Annotations, BuiltinTool, CompiledConnection, CompiledPolling, Confirm, ConnectionId,
     DiscoveryMode, OperationName, Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId,
     ToolsetKind, UpstreamTool, constants, faults, remarks,
 };
 use crate::http::is_field_name;
-use crate::mapping::soap::SoapPlan;
 use crate::mapping::{
-    self, Arguments, Dialect, FieldPath, FieldRule, Location, RequestBody, RequestPlan,
+    self, Arguments, Dialect, FieldPath, FieldRule, Location, Messages, RequestBody, RequestPlan,
     ResponsePlan, ResultBudget, Unmapped,
 };
 
@@ -38,9 +37,9 @@ pub enum ToolKind {
         request: RequestPlan,
         /// From the response to the result.
         response: ResponsePlan,
-        /// Where the API is a SOAP service: from the request's JSON to an envelope, and from the
-        /// response's envelope to JSON.
-        soap: Option<Box<SoapPlan>>,
+        /// Where the API speaks XML: from the request's JSON to it, and from that of the response to
+        /// JSON.
+        messages: Option<Messages>,
     },
     /// A tool of an upstream MCP server.
     Upstream(UpstreamTool),
@@ -226,7 +225,7 @@ impl CompiledTool {
     ) -> Result<Option<Self>, Vec<String>> {
         let mut faults = faults::of_tool(tool);
         faults::of_mapping(tool, &mut faults);
-        let soap = backing.plan(tool, &mut faults).map(Box::new);
+        let messages = backing.messages(tool, &mut faults);
         let polling = tool.polling.as_ref().map(|rule| CompiledPolling::compile(rule, &mut faults));
         check_key_header(tool, &mut faults);
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
@@ -266,7 +265,7 @@ impl CompiledTool {
             return Err(faults);
         }
         let connection = backing.connection.filter(|_| backing.kind != ToolsetKind::Mcp);
-        let Some(connection) = connection.filter(|_| backing.is_of(soap.as_deref())) else {
+        let Some(connection) = connection.filter(|_| backing.is_of(messages.as_ref())) else {
             return Ok(None);
         };
         let own_input = with_next(request.input_schema(), &tool.budget);
@@ -312,7 +311,12 @@ impl CompiledTool {
             notes: Box::default(),
             entity: Some(Arc::clone(tool)),
             shown: Mutex::default(),
-            kind: ToolKind::Rest { connection: Arc::clone(connection), request, response, soap },
+            kind: ToolKind::Rest {
+                connection: Arc::clone(connection),
+                request,
+                response,
+                messages,
+            },
         }))
     }
 
@@ -365,10 +369,10 @@ impl CompiledTool {
     pub(super) fn is_of(&self, tool: &Arc<Tool>, backing: Backing<'_>) -> bool {
         let is_same = self.entity.as_ref().is_some_and(|entity| Arc::ptr_eq(entity, tool));
         match &self.kind {
-            ToolKind::Rest { connection: own, soap, .. } => {
+            ToolKind::Rest { connection: own, messages, .. } => {
                 is_same
                     && backing.connection.is_some_and(|connection| Arc::ptr_eq(own, connection))
-                    && backing.is_of(soap.as_deref())
+                    && backing.is_of(messages.as_ref())
             }
             ToolKind::Upstream(_) | ToolKind::Builtin(_) => false,
         }

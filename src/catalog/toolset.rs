@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use super::compile::Connections;
+use super::messages::Backing;
 use super::offered::{self, OfUpstream, Offered};
-use super::soap::Backing;
 use super::{
     BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Definitions, Entry, OperationName,
     Tool, Toolset, ToolsetKind, UpstreamServer,
 };
-use crate::mapping::soap::SoapTypes;
+use crate::mapping::xml::TypePlans;
 
 /// A toolset as the runtime uses it.
 #[derive(Debug)]
 pub(super) struct CompiledToolset {
     pub(super) entity: Arc<Toolset>,
     pub(super) connection: Option<Arc<CompiledConnection>>,
-    /// Of a SOAP service's messages, for all its tools.
-    pub(super) types: Option<Arc<SoapTypes>>,
+    /// Of messages in XML, for all its tools.
+    pub(super) types: Option<Arc<TypePlans>>,
     /// Of an MCP server.
     pub(super) upstream: Option<OfUpstream>,
     /// Published ones, by the names of their operations.
@@ -34,7 +34,7 @@ pub(super) struct CompiledToolset {
 struct Unpublished {
     tool: Arc<Tool>,
     connection: Option<Arc<CompiledConnection>>,
-    types: Option<Arc<SoapTypes>>,
+    types: Option<Arc<TypePlans>>,
 }
 
 /// What a toolset's tools have behind them: its connection or one of their own, and the types of
@@ -43,7 +43,7 @@ struct Unpublished {
 pub(super) struct Behind<'a> {
     toolset: &'a Toolset,
     connections: &'a Connections,
-    types: Option<&'a Arc<SoapTypes>>,
+    types: Option<&'a Arc<TypePlans>>,
     /// What the MCP server behind it offers.
     definitions: Option<&'a Arc<Definitions>>,
 }
@@ -52,7 +52,7 @@ impl<'a> Behind<'a> {
     pub(super) fn new(
         toolset: &'a Toolset,
         connections: &'a Connections,
-        types: Option<&'a Arc<SoapTypes>>,
+        types: Option<&'a Arc<TypePlans>>,
         definitions: Option<&'a Arc<Definitions>>,
     ) -> Self {
         Self { toolset, connections, types, definitions }

@@ -13,10 +13,10 @@ use super::correlation::Forwarded;
 use super::error::{CallError, CredentialProblem};
 use super::exchange::{Broken, Budget};
 use super::failure::Asked;
+use super::messages::AnswerPlan;
 use super::pool::{HostKey, Line};
 use super::reach;
 use super::request::Outgoing;
-use super::soap::AnswerPlan;
 use super::ws_security;
 
 pub(crate) struct Call<'a> {
@@ -37,8 +37,8 @@ pub(crate) struct Call<'a> {
 /// What a tool that calls an API consists of.
 pub(crate) fn answer_plan(tool: &CompiledTool) -> Option<AnswerPlan<'_>> {
     match &tool.kind {
-        ToolKind::Rest { connection, response, soap, .. } => {
-            Some(AnswerPlan { connection, response, soap: soap.as_deref() })
+        ToolKind::Rest { connection, response, messages, .. } => {
+            Some(AnswerPlan { connection, response, messages: messages.as_ref() })
         }
         ToolKind::Upstream(_) | ToolKind::Builtin(_) => None,
     }
@@ -68,7 +68,7 @@ impl<'a> Call<'a> {
     /// time it is sent.
     pub(crate) fn signed_body(&self) -> Result<Option<Vec<u8>>, CallError> {
         let (Some(user), Some(_), Some(body)) =
-            (&self.proof.user, self.plan.soap, &self.request.body)
+            (&self.proof.user, self.plan.soap(), &self.request.body)
         else {
             return Ok(None);
         };

@@ -13,7 +13,8 @@
 //! exchange     a request and its answer over one connection
 //! answer       from an answer to an outcome: content (its codings), media (its kind),
 //!              failure (its refusals in words), credentials (which never get into either)
-//! soap         the same for envelopes, faults and attachments; ws_security proves who asks
+//! messages     the same for XML; soap: for envelopes, faults and attachments; ws_security proves who
+//!              asks
 //! correlation  which ids of a call the API is told
 //! carried      what of the client's request goes on to the API
 //! keyring      what a call proves itself with: secret_places (where secrets are kept), tokens
@@ -56,6 +57,7 @@ mod fetch;
 mod foreseen;
 mod keyring;
 mod media;
+mod messages;
 mod polling;
 mod pool;
 mod reach;

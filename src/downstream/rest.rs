@@ -30,11 +30,11 @@ use super::correlation::Forwarded;
 use super::error::{Awaited, Blame, CallError};
 use super::exchange::{Broken, Budget, exchange};
 use super::keyring::{Keyring, Proven};
+use super::messages::{self, AnswerPlan, Shaped};
 use super::pool::Line;
 use super::reach::Reach;
 use super::request::join;
 use super::resilience::{Attempts, Conditions, Ended, pause};
-use super::soap::{self, AnswerPlan, Shaped};
 
 /// A body up to this size is decoded, checked and translated on the core.
 pub(super) const INLINE_BYTES_MAX: usize = 128 * 1024;
@@ -292,7 +292,7 @@ impl RestCaller {
         };
         if let Some(plain) = plain {
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            let shaped = soap::shape(&head, plain, call.plan, call.asked());
+            let shaped = messages::shape(&head, plain, call.plan, call.asked());
             self.give_back(call, line, is_reusable);
             return shaped;
         }
@@ -317,7 +317,7 @@ impl RestCaller {
                 head.codings.decode(&body, bytes_max).map(Cow::Owned)
             };
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            Some(soap::shape(&head, plain, plan, asked(&tool, plan.connection, &proof)))
+            Some(messages::shape(&head, plain, plan, asked(&tool, plan.connection, &proof)))
         };
         self.off_core(call, work).await?.ok_or(CallError::Overloaded)?
     }

@@ -46,6 +46,7 @@ pub(super) fn tool_of(
         body_content_type: described.body_content_type.clone(),
         requires: described.requires.clone(),
         soap: described.soap.clone(),
+        xml: described.xml.clone(),
         polling: None,
         idempotency_key_header: described.idempotency_key_header.clone(),
         imported: None,

@@ -38,6 +38,7 @@ mod format;
 mod keys;
 mod kinds;
 mod media;
+mod messages;
 mod parameter;
 mod passed;
 mod path;
@@ -55,6 +56,7 @@ mod structure;
 mod style;
 mod translate;
 mod validator;
+pub mod xml;
 mod xml_types;
 
 pub use arguments::Arguments;
@@ -65,6 +67,7 @@ pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
 pub use file::{FILE_BYTES_MAX, RESOURCES_MAX, Resource, ResourceUse, Resources};
 pub use format::{BodyFormat, ParameterStyle, RequestBody};
 pub use keys::KEY_BYTES_MAX;
+pub use messages::Messages;
 pub use passed::{Passed, PassedPlan};
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment, below_arrays, in_member};
 pub use repair::{REPAIRS_NAMED_MAX, Repair, RepairKind, Repairs};
@@ -78,7 +81,7 @@ pub use structure::structure_only;
 pub use translate::Unmapped;
 pub use xml_types::{
     SoapBody, SoapMessage, SoapOperation, SoapVersion, TEXT_MEMBER, TYPE_MEMBER, XmlAttribute,
-    XmlContent, XmlElement, XmlGroup, XmlName, XmlParticle, XmlType, XmlTypes, XmlValue,
+    XmlBodies, XmlContent, XmlElement, XmlGroup, XmlName, XmlParticle, XmlType, XmlTypes, XmlValue,
 };
 
 fn check_count(rules: &[FieldRule]) -> Result<(), MappingError> {

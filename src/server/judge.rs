@@ -11,8 +11,8 @@ use crate::{
     governance::{self, Reason},
     json::{OwnedRaw, Raw},
     mapping::{
-        Arguments, FILE_BYTES_MAX, InvalidArguments, OutgoingRequest, Repairs, RequestPlan,
-        Resources, soap::SoapPlan,
+        Arguments, FILE_BYTES_MAX, InvalidArguments, Messages, OutgoingRequest, Repairs,
+        RequestPlan, Resources,
     },
 };
 
@@ -90,9 +90,9 @@ pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) 
 
 fn sent(tool: &ViewTool, arguments: &Arguments<'_>, readable: &Readable) -> Result<Sent, String> {
     match &tool.kind {
-        ToolKind::Rest { request: plan, soap, .. } => {
+        ToolKind::Rest { request: plan, messages, .. } => {
             let request = built(plan, arguments, readable)?;
-            let request = wrapped(soap.as_deref(), request);
+            let request = wrapped(messages.as_ref(), request);
             request.map(Sent::Request).map_err(|invalid| invalid.to_string())
         }
         ToolKind::Upstream(upstream) => Ok(Sent::Upstream(passed_on(upstream, arguments))),
@@ -145,7 +145,7 @@ pub(super) fn intend<'a>(
             let sent = Intent::Upstream(passed_on(upstream, &arguments));
             (arguments, sent)
         }),
-        ToolKind::Rest { request: plan, soap, .. } => read(plan, soap.as_deref(), arguments)
+        ToolKind::Rest { request: plan, messages, .. } => read(plan, messages.as_ref(), arguments)
             .map(|(arguments, request)| (arguments, Intent::Request(request))),
     };
     match judged {
@@ -174,21 +174,21 @@ fn log_repairs(tool: &ViewTool, repairs: &Repairs) {
 /// Arguments that fit, and the request that they make.
 fn read<'a>(
     plan: &RequestPlan,
-    soap: Option<&SoapPlan>,
+    messages: Option<&Messages>,
     arguments: Option<Raw<'a>>,
 ) -> Result<(Arguments<'a>, OutgoingRequest), InvalidArguments> {
     let arguments = plan.validate(arguments)?;
-    let request = wrapped(soap, plan.build(&arguments))?;
+    let request = wrapped(messages, plan.build(&arguments))?;
     Ok((arguments, request))
 }
 
 /// The request as its API takes it.
 fn wrapped(
-    soap: Option<&SoapPlan>,
+    messages: Option<&Messages>,
     request: OutgoingRequest,
 ) -> Result<OutgoingRequest, InvalidArguments> {
-    match soap {
-        Some(soap) => soap.wrap(request),
+    match messages {
+        Some(messages) => messages.wrap(request),
         None => Ok(request),
     }
 }
