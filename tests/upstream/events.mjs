@@ -46,11 +46,11 @@ export class EventWriter {
     if (odd) lines.push(':data: {"not": "this"}');
     if (retry !== undefined) lines.push(this.#field('retry', retry));
     for (const line of this.#dataLines(data)) lines.push(this.#field('data', line));
-    this.#write(Buffer.from([...lines, ''].map((line) => line + this.#lineEnd()).join('')));
+    this.#write(Buffer.from(this.#ended([...lines, ''])));
   }
 
   comment(text) {
-    this.#write(Buffer.from(`: ${text}${this.#lineEnd()}${this.#lineEnd()}`));
+    this.#write(Buffer.from(this.#ended([`: ${text}`, ''])));
   }
 
   raw(text) {
@@ -70,6 +70,14 @@ export class EventWriter {
 
   #field(name, value) {
     return `${name}:${this.#dialect.has('tight') ? '' : ' '}${value}`;
+  }
+
+  #ended(lines) {
+    return lines.reduce((text, line) => {
+      // An LF right after a CR would be one line end with it, not an empty line.
+      const end = line === '' && text.endsWith('\r') ? '\r' : this.#lineEnd();
+      return text + line + end;
+    }, '');
   }
 
   #lineEnd() {

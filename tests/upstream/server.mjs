@@ -185,6 +185,7 @@ async function serve(request, response) {
   if (request.method === 'POST' && (isMcp || (url.pathname === '/messages' && speaksEvents)))
     return post(request, response, url);
   if (!isMcp) return refuse(response, 404, -32600, 'no such path');
+  if (world.faults.get('frozen') === '') return undefined;
   if (request.method === 'GET' && legacy) return legacy.get(request, response);
   if (request.method === 'DELETE' && legacy) return legacy.delete(request, response);
   return methodNotAllowed(response, legacy ? 'GET, POST, DELETE' : 'POST');
