@@ -1,11 +1,11 @@
 """Runs the server scenarios of npm @modelcontextprotocol/conformance, both lines, through ringway.
 
-    run.py --binary PATH [--upstream-era both|legacy|modern] [--rewrite] [WORD...]
+    run.py --binary PATH [--upstream-era both|legacy|modern] [WORD...]
     run.py --direct      [--upstream-era both|legacy|modern] [--rewrite] [WORD...]
 
 Behind ringway is the upstream fixture with what the scenarios ask for. It speaks all revisions, then
-only the legacy ones (asked by the modern suite), then only the modern one (asked by the legacy
-suites); --upstream-era chooses one of the three. --direct leaves ringway out: what fails then is the
+only the legacy ones, then only the modern one, so that every suite is run in front of its own era and
+of the other; --upstream-era chooses one of the three. --direct leaves ringway out: what fails then is the
 fixture's fault, and with --rewrite it writes the checks that passed to `baseline.json`. A scenario passes
 when no check fails and every check that is written there was made. A WORD that is part of a group's name
 chooses groups, any other word chooses scenarios. What is excused, and why: excused.toml. Logs and the
@@ -46,13 +46,12 @@ SUITES = {
     "stable 2025-06-18": ("stable", ["--suite", "all", "--spec-version", "2025-06-18"]),
     "stable 2025-11-25": ("stable", ["--suite", "all", "--spec-version", "2025-11-25"]),
 }
-MODERN = [name for name in SUITES if name.endswith("2026-07-28")]
-# Against an upstream of one era only the suites of the other era tell anything new.
-ERAS = {
-    "both": list(SUITES),
-    "legacy": MODERN,
-    "modern": [name for name in SUITES if name not in MODERN],
-}
+ERAS = ["both", "legacy", "modern"]
+
+
+def speaks(era, suite):
+    """Whether an upstream of this era can answer the suite without ringway."""
+    return era in ("both", "modern" if suite.endswith("2026-07-28") else "legacy")
 
 
 def node():
@@ -184,7 +183,7 @@ def main():
     parser = argparse.ArgumentParser(description="the public conformance suite against ringway")
     parser.add_argument("--binary", type=Path)
     parser.add_argument("--direct", action="store_true")
-    parser.add_argument("--upstream-era", choices=list(ERAS))
+    parser.add_argument("--upstream-era", choices=ERAS)
     parser.add_argument("--rewrite", action="store_true")
     parser.add_argument("words", nargs="*")
     options = parser.parse_intermixed_args()
@@ -192,10 +191,7 @@ def main():
         parser.error(f"{options.binary} is not there; build it first")
     naming = [word for word in options.words if any(word in suite for suite in SUITES)]
     options.scenarios = [word for word in options.words if word not in naming]
-    eras = [options.upstream_era] if options.upstream_era else list(ERAS)
-    if options.direct and not options.upstream_era:
-        # Alone, a fixture of one era cannot answer the other one's suite.
-        eras = ["both"]
+    eras = [options.upstream_era] if options.upstream_era else ERAS
 
     # A signal must still stop the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -206,8 +202,10 @@ def main():
     try:
         done = []
         for era in eras:
-            for suite in ERAS[era]:
+            for suite in SUITES:
                 if naming and not any(word in suite for word in naming):
+                    continue
+                if options.direct and not speaks(era, suite):
                     continue
                 report, passed = run_group(era, suite, options, work, baseline)
                 done.append(report)

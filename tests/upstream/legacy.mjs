@@ -197,7 +197,8 @@ export class LegacyEra {
     if (!this.#isStreamed(requests)) {
       const answers = [];
       for (const message of requests) answers.push(await this.#answer(new Context(this, session, null, message), message));
-      if (!answers.some(Boolean)) return response.destroy();
+      // Cancelled: there is nothing left to say.
+      if (!answers.some(Boolean)) return response.writeHead(202).end();
       this.#forgetInTime(requests);
       return json(response, 200, isBatch ? answers.filter(Boolean) : answers[0], sessionHeader);
     }
