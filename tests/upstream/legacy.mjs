@@ -284,7 +284,7 @@ export class LegacyEra {
     stream.open(response, world.options.writing(isCall && world.number('cut')), sessionHeader);
     const polls = world.isOn('poll');
     const primes = session.version >= '2025-11-25' && !world.isOn('no-priming') && !world.isOn('no-ids');
-    if (polls || primes) stream.send(undefined, world.number('poll', 1000));
+    if (polls || primes) stream.send(undefined, world.number('poll', world.number('retry', 1000)));
     if (polls) stream.drop();
     const answers = requests.map(async (message) => {
       const answer = await this.#answer(new Context(this, session, stream, message), message);

@@ -14,7 +14,8 @@
 //   --answers HOW     auto (default: event streams where something may come before the answer, else JSON)
 //                     | json (nothing comes before an answer; what there is goes to the standing stream)
 //                     | sse (every answer is an event stream)
-//   --dialect WORDS   of event streams, comma-separated: crlf cr mixed bom comments multiline tight unnamed
+//   --dialect WORDS   of event streams, comma-separated: crlf cr mixed bom comments multiline tight unnamed.
+//                     All are legal; the SDKs miss an event that ends in CR until the next byte comes
 //   --split N         event streams are written in pieces of N bytes
 //   --stateless       legacy without session ids
 //   --page N          lists come in pages of N
@@ -31,6 +32,7 @@
 //   cut=N             event streams that answer calls of tools break after N bytes of their body; those of
 //                     GET do not, so that they can be resumed
 //   poll[=MS]         streams that answer are closed right after their priming event, with `retry: MS`
+//   retry=MS          the priming event says `retry: MS` (1000)
 //   no-priming        no empty first event
 //   no-ids            events without ids: no resumption
 //   no-resume         Last-Event-ID is ignored: a fresh stream instead of the old one
@@ -181,11 +183,11 @@ async function serve(request, response) {
   if (values.token && request.headers.authorization !== `Bearer ${values.token}`)
     return json(response, 401, { error: 'unauthorized' }, { 'www-authenticate': 'Bearer error="invalid_token"' });
   const isMcp = url.pathname === '/mcp' && !onlyEvents;
+  if (world.faults.get('frozen') === '' && request.method !== 'POST') return undefined;
   if (request.method === 'GET' && url.pathname === '/sse' && speaksEvents) return legacy.openEvents(request, response);
   if (request.method === 'POST' && (isMcp || (url.pathname === '/messages' && speaksEvents)))
     return post(request, response, url);
   if (!isMcp) return refuse(response, 404, -32600, 'no such path');
-  if (world.faults.get('frozen') === '') return undefined;
   if (request.method === 'GET' && legacy) return legacy.get(request, response);
   if (request.method === 'DELETE' && legacy) return legacy.delete(request, response);
   return methodNotAllowed(response, legacy ? 'GET, POST, DELETE' : 'POST');
