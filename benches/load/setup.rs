@@ -349,7 +349,7 @@ tenant = "{TENANT}"
 id = "{id}"
 kind = "mcp"
 connection = "{id}"
-definitions = "trust"
+upstream = {{ definitions = "trust" }}
 
 [[assignment]]
 tenant = "{TENANT}"

@@ -3,13 +3,14 @@
     run.py --binary PATH [--upstream-era both|legacy|modern] [WORD...]
     run.py --direct      [--upstream-era both|legacy|modern] [--rewrite] [WORD...]
 
-Behind ringway is the upstream fixture with what the scenarios ask for. It speaks all revisions, then
-only the legacy ones, then only the modern one, so that every suite is run in front of its own era and
-of the other; --upstream-era chooses one of the three. --direct leaves ringway out: what fails then is the
-fixture's fault, and with --rewrite it writes the checks that passed to `baseline.json`. A scenario passes
-when no check fails and every check that is written there was made. A WORD that is part of a group's name
-chooses groups, any other word chooses scenarios. What is excused, and why: excused.toml. Logs and the
-suite's own reports of groups with a failure stay in tests/.environment/conformance-logs.
+Behind ringway is the upstream fixture with what the scenarios ask for. It speaks all revisions,
+then only the legacy ones, then only the modern one, so that every suite is run in front of its
+own era and of the other; --upstream-era chooses one of the three. --direct leaves ringway out:
+what fails then is the fixture's fault, and with --rewrite it writes the checks that passed to
+`baseline.json`. A scenario passes when no check fails and every check that is written there was
+made. A WORD that is part of a group's name chooses groups, any other word chooses scenarios. What
+is excused, and why: excused.toml. Logs and the suite's own reports of groups with a failure stay
+in tests/.environment/conformance-logs.
 """
 
 import argparse

@@ -2,10 +2,11 @@
 
     driver.py URL http|sse|modern
 
-`http` and `sse` are the transports of the legacy era, `modern` is 2026-07-28. It connects once and tries
-everything that the protocol can do against the upstream fixture, whoever stands between. It prints
-`ok THING` or `FAIL THING: why` for each. A line `@add NAME` asks run.py to give the upstream one more tool
-and have it say so; run.py answers with one line. driver.mjs does the same with the TypeScript SDKs.
+`http` and `sse` are the transports of the legacy era, `modern` is 2026-07-28. It connects once
+and tries everything that the protocol can do against the upstream fixture, whoever stands
+between. It prints `ok THING` or `FAIL THING: why` for each. A line `@add NAME` asks run.py to
+give the upstream one more tool and have it say so; run.py answers with one line. driver.mjs does
+the same with the TypeScript SDKs.
 """
 
 import asyncio
@@ -283,7 +284,8 @@ class Column:
         same(text_of(await self.call(name)), name)
 
     async def prompts(self):
-        prompts = {prompt["name"]: prompt for prompt in await self.everything("list_prompts", "prompts")}
+        listed = await self.everything("list_prompts", "prompts")
+        prompts = {prompt["name"]: prompt for prompt in listed}
         same([one["name"] for one in prompts["greeting"]["arguments"]], ["name", "tone"])
         arguments = {"name": "Ada", "tone": "formal"}
         result = plain(await self.client.get_prompt("greeting", arguments))

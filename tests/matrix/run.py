@@ -4,11 +4,12 @@ protocol can do, through ringway.
     run.py --binary PATH [WORD...]
     run.py --direct      [WORD...]
 
-Every column, a client before an upstream, has an upstream fixture and a ringway of its own and prints one
-line a cell. A cell that the protocol makes impossible passes when it fails in the way that impossible.toml
-documents. A WORD that is part of a column's name (`py1/http before 2024-11-05`) chooses columns, any other
-word chooses rows. --direct leaves ringway out, for the columns whose two sides speak the same. Logs of
-columns with a failure stay in tests/.environment/matrix-logs.
+Every column, a client before an upstream, has an upstream fixture and a ringway of its own and
+prints one line a cell. A cell that the protocol makes impossible passes when it fails in the way
+that impossible.toml documents. A WORD that is part of a column's name (`py1/http before
+2024-11-05`) chooses columns, any other word chooses rows. --direct leaves ringway out, for the
+columns whose two sides speak the same. Logs of columns with a failure stay in
+tests/.environment/matrix-logs.
 """
 
 import argparse
@@ -40,9 +41,12 @@ COLUMNS_AT_ONCE = 3
 # Small pages, so that cursors have to be followed.
 OPTIONS = ["--page", "7"]
 
-PYTHON = {line: [ENVIRONMENT / line / "bin/python", "-B", HERE / "driver.py"] for line in ("mcp1", "mcp2")}
-NODE = {line: ["node", HERE / "driver.mjs", line] for line in ("v1", "v2")}
-SDKS = {"py1": PYTHON["mcp1"], "py2": PYTHON["mcp2"], "ts1": NODE["v1"], "ts2": NODE["v2"]}
+SDKS = {
+    "py1": [ENVIRONMENT / "mcp1/bin/python", "-B", HERE / "driver.py"],
+    "py2": [ENVIRONMENT / "mcp2/bin/python", "-B", HERE / "driver.py"],
+    "ts1": ["node", HERE / "driver.mjs", "v1"],
+    "ts2": ["node", HERE / "driver.mjs", "v2"],
+}
 # Which eras and transports an SDK speaks.
 CLIENTS = {
     f"{sdk}/{era}": ([*command], era)
@@ -83,7 +87,8 @@ def judge(report, client, upstream, line):
     elif re.search(entry["answer"], said):
         report.line(f"ok {row} (impossible: {entry['reason']})")
     else:
-        report.line(f"FAIL {row}: not answered as documented ({entry['answer']}) but: {said}")
+        wanted = entry["answer"]
+        report.line(f"FAIL {row}: not answered as documented ({wanted}) but: {said}")
 
 
 def add_tool(upstream, name):

@@ -354,11 +354,11 @@ const prompts = {
   },
 };
 
+const offered = ([description, inputSchema, call]) => ({ description, inputSchema, call });
+
 export function conformanceOffers() {
   return {
-    tools: new Map(
-      Object.entries(tools).map(([name, [description, inputSchema, call]]) => [name, { description, inputSchema, call }]),
-    ),
+    tools: new Map(Object.entries(tools).map(([name, tool]) => [name, offered(tool)])),
     resources,
     templates: [
       {

@@ -105,7 +105,8 @@ export class EventWriter {
   async #pump() {
     this.#pumping = true;
     while (this.#queue.length && !this.#response.destroyed) {
-      if (!this.#response.write(this.#queue.shift())) await Promise.race([once(this.#response, 'drain'), once(this.#response, 'close')]);
+      if (!this.#response.write(this.#queue.shift()))
+        await Promise.race([once(this.#response, 'drain'), once(this.#response, 'close')]);
       // A turn of the loop in between, or several pieces leave in one packet.
       await turn();
     }

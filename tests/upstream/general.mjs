@@ -3,6 +3,7 @@
 import { PNG, audio, completion, form, image, nothing, page, roots, strings, text, user } from './media.mjs';
 import { LEVELS, Refusal, pause } from './world.mjs';
 
+const numbered = 'test://numbered/{number}';
 const readOnly = { readOnlyHint: true, openWorldHint: false };
 const action = ({ action: chosen, content }) => `${chosen} ${JSON.stringify(content ?? {})}`;
 const name = { name: { type: 'string', title: 'Name', minLength: 1 } };
@@ -73,7 +74,8 @@ export function generalOffers() {
       inputSchema: nothing,
       async call(context) {
         const { who } = await context.inputs({ who: form('What is your name?', name) });
-        const { colour } = await context.inputs({ colour: form(`Which colour, ${who.content?.name}?`, { colour: { type: 'string' } }) });
+        const question = `Which colour, ${who.content?.name}?`;
+        const { colour } = await context.inputs({ colour: form(question, { colour: { type: 'string' } }) });
         return text(`${action(who)} ${action(colour)}`);
       },
     },
@@ -89,8 +91,9 @@ export function generalOffers() {
       description: 'Asks the user, the model and the client at once.',
       inputSchema: nothing,
       async call(context) {
-        const answers = await context.inputs({ who: form('What is your name?', name), greeting: completion('Greet'), where: roots });
-        return text(JSON.stringify({ who: answers.who.content, greeting: answers.greeting.content, where: answers.where.roots }));
+        const three = { who: form('What is your name?', name), greeting: completion('Greet'), where: roots };
+        const { who, greeting, where } = await context.inputs(three);
+        return text(JSON.stringify({ who: who.content, greeting: greeting.content, where: where.roots }));
       },
     },
     sample: {
@@ -126,7 +129,10 @@ export function generalOffers() {
       description: 'Lists the labels of the calls that were cancelled.',
       inputSchema: nothing,
       annotations: readOnly,
-      call: ({ world }) => text(JSON.stringify(world.calls.filter(({ state }) => state === 'cancelled').map(({ label }) => label))),
+      call({ world }) {
+        const calls = world.calls.filter(({ state }) => state === 'cancelled');
+        return text(JSON.stringify(calls.map(({ label }) => label)));
+      },
     },
     fail: {
       description: 'Fails.',
@@ -215,7 +221,14 @@ export function generalOffers() {
   };
 
   const fixed = [
-    { uri: 'test://static/text', name: 'text', title: 'A text', description: 'A text.', mimeType: 'text/plain', text: 'static text' },
+    {
+      uri: 'test://static/text',
+      name: 'text',
+      title: 'A text',
+      description: 'A text.',
+      mimeType: 'text/plain',
+      text: 'static text',
+    },
     { uri: 'test://static/binary', name: 'binary', description: 'One red pixel.', mimeType: 'image/png', blob: PNG },
     watched,
   ];
@@ -224,7 +237,13 @@ export function generalOffers() {
     tools: new Map(Object.entries(tools)),
     resources: fixed,
     templates: [
-      { uriTemplate: 'test://numbered/{number}', name: 'numbered', title: 'By number', description: 'One of many.', mimeType: 'application/json' },
+      {
+        uriTemplate: numbered,
+        name: 'numbered',
+        title: 'By number',
+        description: 'One of many.',
+        mimeType: 'application/json',
+      },
     ],
     read(uri) {
       const found = fixed.find((one) => one.uri === uri);
@@ -258,11 +277,10 @@ export function generalOffers() {
       }),
     ),
     complete(ref, { name: argument, value = '' }, { arguments: others = {} }) {
-      const known = ref.type === 'ref/prompt' && ref.name === 'greeting' && argument === 'tone'
-        ? ['formal', 'friendly', 'frosty', ...(others.name === 'Ada' ? ['fond'] : [])]
-        : ref.type === 'ref/resource' && ref.uri === 'test://numbered/{number}' && argument === 'number'
-          ? ['1', '2', '12']
-          : [];
+      const isTone = ref.type === 'ref/prompt' && ref.name === 'greeting' && argument === 'tone';
+      const isNumber = ref.type === 'ref/resource' && ref.uri === numbered && argument === 'number';
+      const tones = ['formal', 'friendly', 'frosty', ...(others.name === 'Ada' ? ['fond'] : [])];
+      const known = isTone ? tones : isNumber ? ['1', '2', '12'] : [];
       const values = known.filter((one) => one.startsWith(value));
       return { values, total: values.length, hasMore: false };
     },

@@ -131,15 +131,18 @@ class Context {
 
   // Asks the client all of `requests` at once; gives its answers under the same names.
   async inputs(requests) {
-    const answers = await Promise.all(Object.values(requests).map(({ method, params }) => this.#ask(method, params)));
+    const asked = Object.values(requests).map(({ method, params }) => this.#ask(method, params));
+    const answers = await Promise.all(asked);
     return Object.fromEntries(Object.keys(requests).map((name, at) => [name, answers[at]]));
   }
 
   async #ask(method, params) {
     const { session } = this;
     const capability = method.split('/')[0];
-    if (method === 'elicitation/create' && this.version < '2025-06-18') throw new Error('this revision has no elicitation');
-    if (params.mode === 'url' && this.version < '2025-11-25') throw new Error('this revision has no elicitation by URL');
+    if (method === 'elicitation/create' && this.version < '2025-06-18')
+      throw new Error('this revision has no elicitation');
+    if (params.mode === 'url' && this.version < '2025-11-25')
+      throw new Error('this revision has no elicitation by URL');
     const offered = session.capabilities[capability];
     const lacks = !offered || (params.mode === 'url' && !offered.url);
     if (lacks && !this.world.isOn('presume')) throw new Error(`client lacks ${capability}`);
@@ -154,7 +157,10 @@ class Context {
         then(value);
       };
       const timer = setTimeout(() => give(reject, new Error('client did not answer')), ANSWER_MILLISECONDS_MAX);
-      session.waiting.set(id, (error, result) => (error ? give(reject, new Error(error.message)) : give(resolve, result)));
+      session.waiting.set(id, (error, result) => {
+        if (error) give(reject, new Error(error.message));
+        else give(resolve, result);
+      });
       this.signal.addEventListener('abort', () => {
         if (!session.waiting.has(id)) return;
         this.#send({ method: 'notifications/cancelled', params: { requestId: id, reason: 'the call was cancelled' } });
@@ -196,7 +202,10 @@ export class LegacyEra {
     const sessionHeader = this.#sessionHeader(session);
     if (!this.#isStreamed(requests)) {
       const answers = [];
-      for (const message of requests) answers.push(await this.#answer(new Context(this, session, null, message), message));
+      for (const message of requests) {
+        const context = new Context(this, session, null, message);
+        answers.push(await this.#answer(context, message));
+      }
       // Cancelled: there is nothing left to say.
       if (!answers.some(Boolean)) return response.writeHead(202).end();
       this.#forgetInTime(requests);
@@ -208,7 +217,8 @@ export class LegacyEra {
 
   #initialize(response, message, session) {
     const { world } = this;
-    if (session && !world.options.stateless) return refuse(response, 400, -32600, 'already initialized', { id: message.id });
+    if (session && !world.options.stateless)
+      return refuse(response, 400, -32600, 'already initialized', { id: message.id });
     const opened = world.options.stateless ? this.anonymous : new Session(world);
     this.#negotiate(opened, message);
     if (!world.options.stateless) this.sessions.set(opened.id, opened);
@@ -253,7 +263,8 @@ export class LegacyEra {
       return false;
     }
     if (message.id !== undefined) return true;
-    if (message.method === 'notifications/cancelled') session.running.get(JSON.stringify(message.params?.requestId))?.abort();
+    if (message.method === 'notifications/cancelled')
+      session.running.get(JSON.stringify(message.params?.requestId))?.abort();
     return false;
   }
 

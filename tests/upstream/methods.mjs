@@ -29,8 +29,10 @@ export async function dispatch(method, params, context) {
       return page(world, params, 'resourceTemplates', offers.templates.map((one) => shownResource(version, one)));
     case 'resources/read':
       return { contents: offers.read(params.uri, context) ?? notFound(params.uri, context) };
-    case 'prompts/list':
-      return page(world, params, 'prompts', [...offers.prompts].map(([name, prompt]) => shownPrompt(version, name, prompt)));
+    case 'prompts/list': {
+      const shown = [...offers.prompts].map(([name, prompt]) => shownPrompt(version, name, prompt));
+      return page(world, params, 'prompts', shown);
+    }
     case 'prompts/get':
       return get(params, context);
     case 'completion/complete':

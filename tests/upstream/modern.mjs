@@ -218,9 +218,8 @@ export class ModernEra {
 
   #listen(response, { id, params }) {
     const wanted = params.notifications ?? {};
-    const granted = Object.fromEntries(
-      [...Object.values(listOf), 'resourceSubscriptions'].filter((name) => wanted[name]).map((name) => [name, wanted[name]]),
-    );
+    const known = [...Object.values(listOf), 'resourceSubscriptions'];
+    const granted = Object.fromEntries(known.filter((name) => wanted[name]).map((name) => [name, wanted[name]]));
     const writer = new EventWriter(response, this.world.options.writing());
     const tagged = { [key('subscriptionId')]: id };
     const send = (method, more) =>
