@@ -242,9 +242,9 @@ impl ResponseReader {
         }
         match announced {
             // Whether that is too long depends on how it is read.
-            Announced::Length(bytes) => usize::try_from(bytes).map(Body::Length).map_err(|_| {
-                HttpError::BodyTooLarge { limit: self.limits.body_bytes_max }
-            }),
+            Announced::Length(bytes) => usize::try_from(bytes)
+                .map(Body::Length)
+                .map_err(|_| HttpError::BodyTooLarge { limit: self.limits.body_bytes_max }),
             Announced::Chunked => Ok(Body::chunked(head_end)),
             Announced::Nothing => {
                 self.keep_alive = false;
