@@ -58,7 +58,7 @@ fn input_required(result: Raw<'_>, capabilities: ClientCapabilities) -> Answered
         let Some(method) = method.and_then(|name| AskMethod::of(&name)) else {
             return Answered::Invalid("it asks what no client can be asked");
         };
-        let params = without_meta(request.get("params").unwrap_or(Raw::EMPTY_OBJECT));
+        let params = without(request.get("params").unwrap_or(Raw::EMPTY_OBJECT), &["_meta"]);
         if !capabilities.contains(method.needs(params.as_raw())) {
             return Answered::Invalid("it asks what the client has not declared");
         }
@@ -70,18 +70,20 @@ fn input_required(result: Raw<'_>, capabilities: ClientCapabilities) -> Answered
     Answered::InputRequired { asks, state }
 }
 
-/// The params of a question, without what was said to us alone.
-pub(crate) fn without_meta(params: Raw<'_>) -> OwnedRaw {
+/// An object without these members, for what is said to us and not to the client; an empty one in
+/// place of anything else.
+pub(crate) fn without(params: Raw<'_>, members: &[&str]) -> OwnedRaw {
     if params.kind() != Kind::Object {
         return Raw::EMPTY_OBJECT.to_owned();
     }
-    if params.get("_meta").is_none() {
+    let is_left_out = |key: &str| members.contains(&key);
+    if !params.entries().any(|(key, _)| is_left_out(&key)) {
         return params.to_owned();
     }
     let mut out = Vec::with_capacity(params.text().len());
     out.push(b'{');
     for (key, value) in params.raw_entries() {
-        if key.as_str().is_some_and(|key| key == "_meta") {
+        if key.as_str().is_some_and(|key| is_left_out(&key)) {
             continue;
         }
         if out.len() > 1 {

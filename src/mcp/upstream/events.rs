@@ -4,11 +4,7 @@
 //! comments and empty `data` to keep a stream alive or to give it an id, and spread one message
 //! over several `data` lines. Events of other names are passed over, as the SDKs do.
 
-use thiserror::Error;
-
-use super::{Received, receive};
 use crate::http::sse::{Event, Parser, ParserError};
-use crate::rpc::RpcError;
 
 /// A line holds more than its data: `data: `.
 const LINE_BYTES_MORE: usize = 64;
@@ -18,21 +14,10 @@ const EVENT_ID_BYTES_MAX: usize = 1024;
 /// What an event stream brought.
 #[derive(Debug, Clone)]
 pub enum StreamEvent {
-    /// A message.
-    Message(Received),
+    /// The bytes of a message, for [`receive`](super::receive).
+    Data(Vec<u8>),
     /// Where messages are to be posted (MCP 2024-11-05, HTTP with SSE).
     Endpoint(Box<str>),
-}
-
-/// Why a stream is of no more use.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum StreamFault {
-    /// An event is too large.
-    #[error("{0}")]
-    TooLarge(#[from] ParserError),
-    /// An event holds no message.
-    #[error("an event of the stream is no message: {0}")]
-    NoMessage(RpcError),
 }
 
 /// Reads one event stream.
@@ -49,26 +34,17 @@ impl EventReader {
         Self { parser: Parser::new(line_bytes_max, event_bytes_max), events: Vec::new() }
     }
 
-    /// Takes in bytes and appends what they complete. `clean` may take out of a message what is not
-    /// to be seen.
+    /// Takes in bytes and appends what they complete.
     ///
     /// # Errors
-    /// What is wrong with the stream. What came before it is appended.
-    pub fn feed(
-        &mut self,
-        bytes: &[u8],
-        clean: impl Fn(Vec<u8>) -> Vec<u8>,
-        out: &mut Vec<StreamEvent>,
-    ) -> Result<(), StreamFault> {
+    /// What is too large. What came before it is appended.
+    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) -> Result<(), ParserError> {
         let fed = self.parser.feed(bytes, &mut self.events);
         for event in self.events.drain(..) {
             match event.event.as_deref() {
                 // Nothing but an id (MCP 2025-11-25, sending messages: priming), or a sign of life.
                 _ if event.data.is_empty() => {}
-                None | Some("message") => {
-                    let messages = receive(&clean(event.data)).map_err(StreamFault::NoMessage)?;
-                    out.extend(messages.into_iter().map(StreamEvent::Message));
-                }
+                None | Some("message") => out.push(StreamEvent::Data(event.data)),
                 Some("endpoint") => {
                     let target = String::from_utf8_lossy(&event.data).trim().into();
                     out.push(StreamEvent::Endpoint(target));
@@ -76,7 +52,7 @@ impl EventReader {
                 Some(_) => {}
             }
         }
-        Ok(fed?)
+        fed
     }
 
     /// Where to go on when the stream breaks.
@@ -96,14 +72,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::mcp::upstream::receive;
 
     fn read(pieces: &[&[u8]]) -> (Vec<String>, Option<String>, Option<u32>) {
         let mut reader = EventReader::new(4096);
         let mut events = Vec::new();
         for piece in pieces {
-            reader.feed(piece, |data| data, &mut events).unwrap();
+            reader.feed(piece, &mut events).unwrap();
         }
-        let events = events.iter().map(|event| format!("{event:?}")).collect();
+        let text = |event: &StreamEvent| match event {
+            StreamEvent::Data(data) => format!("{:?}", receive(data).unwrap()),
+            StreamEvent::Endpoint(target) => format!("to {target}"),
+        };
+        let events = events.iter().map(text).collect();
         (events, reader.last_event_id().map(str::to_owned), reader.retry_ms())
     }
 
@@ -147,12 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_no_message_ends_the_stream() {
+    fn what_is_too_large_ends_the_stream() {
         let mut events = Vec::new();
-        let mut feed = |text: &str| EventReader::new(64).feed(text.as_bytes(), |d| d, &mut events);
+        let mut feed = |text: &str| EventReader::new(64).feed(text.as_bytes(), &mut events);
         let large = format!("data: {}\n\n", "x".repeat(65));
-        assert!(matches!(feed(&large), Err(StreamFault::TooLarge(_))));
-        assert!(matches!(feed("data: hello\n\n"), Err(StreamFault::NoMessage(_))));
+        assert!(matches!(feed(&large), Err(ParserError::EventTooLarge { .. })));
         assert!(feed("event: log\ndata: hello\n\n").is_ok() && events.is_empty());
     }
 

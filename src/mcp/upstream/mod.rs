@@ -28,9 +28,9 @@ mod received;
 mod search;
 mod write;
 
-pub(crate) use answer::without_meta;
+pub(crate) use answer::without;
 pub use answer::{Answered, answered};
-pub use events::{EventReader, StreamEvent, StreamFault};
+pub use events::{EventReader, StreamEvent};
 pub use facts::{ListChanges, ServerFacts, supported_revisions};
 pub use headers::{Posted, base64_form, faulty_headers, request_headers};
 pub use listing::{Listing, ListingLimits, NextPage};
