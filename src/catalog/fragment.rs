@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::effects::EffectByArgument;
 use super::{DiscoveryMode, MetaTool, SideEffect};
 use crate::json::{write_string, write_value};
-use crate::mapping::{self, Dialect, structure_only};
+use crate::mapping::{self, Dialect, MirroredArgument, structure_only};
 
 /// What a protocol revision has in an entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,12 +24,12 @@ pub enum ToolShape {
     V20250618,
     /// As 2025-06-18.
     V20251125,
-    /// As 2025-06-18.
+    /// And headers that repeat arguments; an output schema may be of anything.
     V20260728,
 }
 
 /// How many shapes differ.
-pub(super) const SHAPES: usize = 3;
+pub(super) const SHAPES: usize = 4;
 
 impl ToolShape {
     /// The place of its bytes among those of all shapes.
@@ -37,7 +37,8 @@ impl ToolShape {
         match self {
             Self::V20241105 => 0,
             Self::V20250326 => 1,
-            Self::V20250618 | Self::V20251125 | Self::V20260728 => 2,
+            Self::V20250618 | Self::V20251125 => 2,
+            Self::V20260728 => 3,
         }
     }
 
@@ -53,7 +54,12 @@ pub const SAFETY_META: &str = "io.ringway/safety";
 /// An entry of a list, in all shapes.
 #[derive(Debug)]
 pub(super) struct Fragment {
+    /// As the newest revision with sessions has it.
     newest: Box<[u8]>,
+    /// As 2026-07-28 has it, where that is something else.
+    modern: Option<Box<[u8]>>,
+    /// Arguments that clients of that revision repeat in headers: those they are told of.
+    mirrored: Box<[MirroredArgument]>,
     /// Bytes of `newest` that every shape begins with.
     common: usize,
     /// What 2025-03-26 adds to them.
@@ -66,13 +72,40 @@ impl Fragment {
     pub(super) fn new(entry: &EntryText<'_>, dialect: Dialect, discovery: DiscoveryMode) -> Self {
         let input = shown_input(entry.input_schema, dialect, discovery);
         let output = entry.output_schema.and_then(|full| shown_output(full, discovery));
+        let (newest, common) = Self::written(entry, &input, output.as_deref());
+        let marked = (!entry.mirrored.is_empty()).then(|| {
+            let mut marked = input.as_ref().clone();
+            entry.mirrored.iter().for_each(|argument| argument.mark(&mut marked));
+            marked
+        });
+        let unwrapped = output.as_deref().filter(|_| entry.is_wrapped).map(unwrapped);
+        let modern = (marked.is_some() || unwrapped.is_some()).then(|| {
+            let output = unwrapped.or(output.as_deref());
+            Self::written(entry, marked.as_ref().unwrap_or(&input), output).0
+        });
+        let mut annotations = Vec::new();
+        // Before tools had titles, annotations had.
+        write_annotations(&mut annotations, entry.hints, entry.title);
+        Self {
+            mirrored: MirroredArgument::in_schema(marked.as_ref().unwrap_or(&input)),
+            newest,
+            modern,
+            common,
+            annotations: annotations.into(),
+            oldest: OnceLock::new(),
+            middle: OnceLock::new(),
+        }
+    }
+
+    /// The entry with all that a revision can have, and how much of it every revision has.
+    fn written(entry: &EntryText<'_>, input: &Value, output: Option<&Value>) -> (Box<[u8]>, usize) {
         let mut out = Vec::with_capacity(256 + entry.description.len());
         out.extend_from_slice(b"{\"name\":");
         write_string(&mut out, entry.name);
         out.extend_from_slice(b",\"description\":");
         write_string(&mut out, entry.description);
         out.extend_from_slice(b",\"inputSchema\":");
-        write_value(&mut out, &input);
+        write_value(&mut out, input);
         let common = out.len();
         if let Some(title) = entry.title {
             out.extend_from_slice(b",\"title\":");
@@ -80,22 +113,13 @@ impl Fragment {
         }
         if let Some(output) = output {
             out.extend_from_slice(b",\"outputSchema\":");
-            write_value(&mut out, &output);
+            write_value(&mut out, output);
         }
         write_annotations(&mut out, entry.hints, None);
         out.extend_from_slice(b",\"_meta\":");
         write_value(&mut out, &json!({ SAFETY_META: entry.safety.value() }));
         out.push(b'}');
-        let mut annotations = Vec::new();
-        // Before tools had titles, annotations had.
-        write_annotations(&mut annotations, entry.hints, entry.title);
-        Self {
-            newest: out.into(),
-            common,
-            annotations: annotations.into(),
-            oldest: OnceLock::new(),
-            middle: OnceLock::new(),
-        }
+        (out.into(), common)
     }
 
     /// The entry of one of the runtime's own meta tools.
@@ -107,6 +131,8 @@ impl Fragment {
             description: meta_tool.description(),
             input_schema: &meta_tool.input_schema(),
             output_schema: None,
+            is_wrapped: false,
+            mirrored: &[],
             hints: Hints {
                 read_only: Some(reads_only),
                 destructive: None,
@@ -129,8 +155,19 @@ impl Fragment {
         match shape {
             ToolShape::V20241105 => self.oldest.get_or_init(|| self.cut(b"")),
             ToolShape::V20250326 => self.middle.get_or_init(|| self.cut(&self.annotations)),
-            ToolShape::V20250618 | ToolShape::V20251125 | ToolShape::V20260728 => &self.newest,
+            ToolShape::V20250618 | ToolShape::V20251125 => &self.newest,
+            ToolShape::V20260728 => self.modern.as_ref().unwrap_or(&self.newest),
         }
+    }
+
+    /// Whether 2026-07-28 has another entry than the revisions before.
+    pub(super) fn differs_in_newest(&self) -> bool {
+        self.modern.is_some()
+    }
+
+    /// Arguments that clients of 2026-07-28 repeat in headers.
+    pub(super) fn mirrored(&self) -> &[MirroredArgument] {
+        &self.mirrored
     }
 
     fn cut(&self, tail: &[u8]) -> Box<[u8]> {
@@ -140,7 +177,9 @@ impl Fragment {
 
     /// Whether clients of every revision see the same.
     pub(super) fn shows_the_same(&self, other: &Self) -> bool {
-        self.newest == other.newest && self.annotations == other.annotations
+        self.newest == other.newest
+            && self.annotations == other.annotations
+            && self.modern == other.modern
     }
 }
 
@@ -151,6 +190,10 @@ pub(super) struct EntryText<'a> {
     pub(super) description: &'a str,
     pub(super) input_schema: &'a Value,
     pub(super) output_schema: Option<&'a Value>,
+    /// The output schema is of a wrapper around what is no object.
+    pub(super) is_wrapped: bool,
+    /// Arguments that headers repeat.
+    pub(super) mirrored: &'a [MirroredArgument],
     pub(super) hints: Hints,
     pub(super) safety: Safety<'a>,
 }
@@ -242,6 +285,11 @@ fn shown_output(full: &Value, discovery: DiscoveryMode) -> Option<Cow<'_, Value>
     }
 }
 
+/// The schema of what is in a wrapper: from 2026-07-28 on structured content may be anything.
+fn unwrapped(wrapper: &Value) -> &Value {
+    wrapper.pointer("/properties/result").unwrap_or(wrapper)
+}
+
 /// The full dialect is the schema as it is.
 fn in_dialect(schema: &Value, dialect: Dialect) -> Cow<'_, Value> {
     match dialect {
@@ -262,6 +310,8 @@ mod tests {
             description: "Lists pets.",
             input_schema: input,
             output_schema: Some(output),
+            is_wrapped: false,
+            mirrored: &[],
             hints: Hints {
                 read_only: Some(true),
                 destructive: None,
@@ -301,6 +351,37 @@ mod tests {
         }});
         assert_eq!(parsed(&fragment, ToolShape::V20250618), newest);
         assert_eq!(parsed(&fragment, ToolShape::V20251125), newest);
+    }
+
+    #[test]
+    fn the_newest_revision_has_headers_and_output_schemas_of_anything() {
+        let input = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let output = json!({"type": "object", "properties": {"result": {"items": {}}}});
+        let mirrored = [MirroredArgument { header: "A".into(), path: ["a".into()].into() }];
+        let of = |mirrored, is_wrapped, dialect, discovery| {
+            let entry = EntryText { mirrored, is_wrapped, ..entry(&input, &output) };
+            Fragment::new(&entry, dialect, discovery)
+        };
+        let plain = of(&[], false, Dialect::Full, DiscoveryMode::Full);
+        assert!(!plain.differs_in_newest());
+        let newest = parsed(&plain, ToolShape::V20251125);
+        assert_eq!(parsed(&plain, ToolShape::V20260728), newest);
+        let fragment = of(&mirrored, true, Dialect::Full, DiscoveryMode::Full);
+        assert_eq!(parsed(&fragment, ToolShape::V20251125), newest);
+        let mut expected = newest;
+        expected["inputSchema"]["properties"]["a"]["x-mcp-header"] = json!("A");
+        expected["outputSchema"] = json!({"items": {}});
+        assert_eq!(parsed(&fragment, ToolShape::V20260728), expected);
+        assert_eq!(fragment.mirrored(), mirrored);
+        assert!(!fragment.shows_the_same(&plain));
+        // Whoever is not told of a header cannot send it.
+        for (dialect, discovery) in
+            [(Dialect::Full, DiscoveryMode::Lazy), (Dialect::OpenaiStrict, DiscoveryMode::Full)]
+        {
+            assert!(of(&mirrored, false, dialect, discovery).mirrored().is_empty());
+        }
+        let structure = of(&mirrored, false, Dialect::Full, DiscoveryMode::DataStructureOnly);
+        assert_eq!(structure.mirrored(), mirrored);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(super) struct ToolList {
     /// Tools whose names others wanted too.
     renamed: Vec<Arc<ViewTool>>,
     pub(super) logs_payloads: bool,
+    /// The list of 2026-07-28 is another one than that of the revisions before.
+    differs_in_newest: bool,
     results: [OnceLock<Arc<[u8]>>; SHAPES],
     search: OnceLock<SearchIndex>,
 }
@@ -87,6 +89,7 @@ impl ToolList {
             // Written now, off the cores.
             tool.entry();
         }
+        let differs_in_newest = listed.iter().any(|tool| tool.entry().differs_in_newest());
         let mut meta_tools: Vec<MetaTool> = Vec::new();
         if favourites.is_some() {
             meta_tools.extend(MetaTool::SEARCH);
@@ -101,6 +104,7 @@ impl ToolList {
         Ok(Self {
             table: NameTable::new(&tools),
             logs_payloads: tools.iter().any(|tool| tool.log_payloads),
+            differs_in_newest,
             toolsets,
             tools,
             hidden,
@@ -184,6 +188,16 @@ impl ToolList {
         self.meta_tools.iter().map(|(meta_tool, _)| *meta_tool)
     }
 
+    /// The listed tool of that name.
+    pub(super) fn listed_tool(&self, name: &str) -> Option<&Arc<ViewTool>> {
+        let tool = self.tool(name)?;
+        let is_listed = match &self.favourites {
+            None => true,
+            Some(favourites) => favourites.iter().any(|one| Arc::ptr_eq(one, tool)),
+        };
+        is_listed.then_some(tool)
+    }
+
     fn listed(&self) -> &[Arc<ViewTool>] {
         self.favourites.as_ref().unwrap_or(&self.tools)
     }
@@ -206,6 +220,14 @@ impl ToolList {
         (0..self.len()).filter_map(|place| self.entry(place))
     }
 
+    /// One list for all shapes in which it is the same.
+    fn place(&self, shape: ToolShape) -> usize {
+        match shape {
+            ToolShape::V20260728 if !self.differs_in_newest => ToolShape::V20251125.place(),
+            shape => shape.place(),
+        }
+    }
+
     /// Whether that result is there, or is put together in no time.
     pub(super) fn is_result_at_hand(&self, shape: ToolShape) -> bool {
         let mut left = AT_HAND_BYTES_MAX;
@@ -218,12 +240,12 @@ impl ToolList {
                 None => false,
             })
         };
-        self.results[shape.place()].get().is_some() || is_small()
+        self.results[self.place(shape)].get().is_some() || is_small()
     }
 
     /// The finished result of `tools/list` in one page.
     pub(super) fn result(&self, shape: ToolShape) -> &Arc<[u8]> {
-        self.results[shape.place()].get_or_init(|| {
+        self.results[self.place(shape)].get_or_init(|| {
             let fragments = self.entries().map(|entry| entry.fragment(shape));
             result("tools", fragments)
         })

@@ -10,6 +10,7 @@ use super::arguments::{self, Arguments, ArgumentsText, SentDefault};
 use super::body::Body;
 use super::error::{FieldProblem, InvalidArguments};
 use super::file::{ResourceUse, Resources};
+use super::mirror::MirroredArgument;
 use super::parameter::{Names, Parameter};
 use super::placement::{self, Piece};
 use super::repair::{Expected, Repairs};
@@ -38,6 +39,8 @@ pub struct RequestPlan {
     parameters: Vec<Parameter>,
     /// Parameters by exposed name, in its order.
     by_name: Vec<(Box<str>, usize)>,
+    /// Arguments that headers of a call repeat.
+    mirrored: Box<[MirroredArgument]>,
     /// Values of some parameters have to be looked at before they are placed.
     checks_values: bool,
     /// Values of some parameters have other names at the API.
@@ -115,6 +118,7 @@ impl RequestPlan {
         errors.check()?;
         let compiled = Body::compile(&fields, rules, body, &mut errors);
         let demands = errors.note(Demand::all(body.requires, &fields, rules)).unwrap_or_default();
+        let mirrored = MirroredArgument::all(&fields, rules, &mut errors);
         if let Some((rule, _)) = &content_type {
             errors.note(check_content_type(rule, body));
         }
@@ -139,6 +143,7 @@ impl RequestPlan {
             by_name,
             body,
             demands,
+            mirrored,
         })
     }
 
@@ -154,6 +159,11 @@ impl RequestPlan {
     /// [`input_schema`](super::input_schema) gives.
     pub const fn input_schema(&self) -> &Value {
         &self.schema
+    }
+
+    /// The arguments that headers of a call repeat. The schema does not name them.
+    pub fn mirrored(&self) -> &[MirroredArgument] {
+        &self.mirrored
     }
 
     /// Whether calls can have a single value at a path of exposed names, so that

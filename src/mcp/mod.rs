@@ -29,9 +29,12 @@ mod outcome;
 mod paging;
 mod refusal;
 mod resources;
+mod subscription;
 
 #[cfg(test)]
 mod governed_tests;
+#[cfg(test)]
+mod modern_tests;
 #[cfg(test)]
 mod tests;
 
@@ -44,11 +47,10 @@ pub use envelope::Envelope;
 pub use initialize::{Initialization, ServerInfo, negotiate};
 pub use meta_tool::{MetaToolCall, described, schemas, search};
 pub use method::Method;
-pub use notifications::{
-    PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, progress,
-};
+pub use notifications::progress;
 pub use outcome::{File, KeptAt, Supplement, ToolOutcome, tool_result};
 pub use refusal::{missing_capabilities, unknown_resource, unknown_tool, unsupported_version};
 pub use resources::{KEPT_RESULTS, blob_resource, json_resource};
+pub use subscription::{Happening, SUBSCRIBED_MAX, Subscription};
 
 pub use crate::sessions::Revision;

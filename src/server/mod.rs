@@ -32,6 +32,7 @@ mod housekeeping;
 mod invoke;
 mod judge;
 mod legacy;
+mod listen;
 mod memory;
 mod message;
 mod modern;
