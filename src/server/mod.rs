@@ -37,6 +37,7 @@ mod input_required;
 mod invoke;
 mod judge;
 mod legacy;
+mod listen;
 mod listener;
 mod memory;
 mod message;
