@@ -50,6 +50,7 @@ mod reload;
 mod respond;
 mod route;
 mod running;
+mod scan;
 mod sealing;
 mod session;
 mod shared;

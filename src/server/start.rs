@@ -143,7 +143,8 @@ pub fn start(start: Start) -> Result<Running, StartError> {
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
     let listeners = Listeners::bind(&settings, count)?;
     let seal = Seal::open(&settings.runtime.data_directory)?;
-    let publication = Publication::load(&store, seal, &settings, declared, keys)?;
+    let publication =
+        Publication::load(&store, seal, &settings, declared, keys, Default::default())?;
     let now_ms = time::now_ms();
     let identity = recovery::identity(&store)?;
     let sessions = recovery::sessions(&store, &settings)?;
