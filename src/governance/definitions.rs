@@ -30,4 +30,4 @@ pub use difference::differences;
 pub use findings::{Finding, Findings, Flaw};
 pub use hash::{hash_text, parse_hash};
 pub use hidden::{Hidden, visible};
-pub use rows::{BookRow, BookRowError, ServerRecord};
+pub use rows::{BookRow, BookRowError, Reach, ServerRecord};

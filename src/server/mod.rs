@@ -58,6 +58,7 @@ mod start;
 mod streamable;
 mod time;
 mod trail;
+mod upstreams;
 mod write_behind;
 
 pub use admin::key_record;
@@ -65,6 +66,7 @@ pub use change_error::ChangeError;
 pub use change_log::ChangeLogError;
 pub use recovery::RecoveryError;
 pub use start::{Running, Start, StartError, start};
+pub use upstreams::KeptError;
 
 /// Fills `bytes` from the system's secure random source.
 ///

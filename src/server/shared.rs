@@ -18,6 +18,7 @@ use super::{
     parts::KeptResults,
     publication::{Publication, Published},
     reload::ReloadState,
+    upstreams::Keeper,
 };
 use crate::{
     audit::AuditLog,
@@ -37,6 +38,7 @@ use crate::{
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) publication: Publication,
+    pub(crate) keeper: Arc<Keeper>,
     pub(crate) reload: Arc<ReloadState>,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,

@@ -17,6 +17,7 @@
 
 mod audit;
 mod check;
+mod discovery;
 mod downstream;
 mod error;
 mod http;
@@ -42,6 +43,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::audit::Audit;
 pub use self::check::{Finding, Findings};
+pub use self::discovery::Discovery;
 pub use self::downstream::Downstream;
 pub use self::error::{Origin, Problem, SettingsError};
 pub use self::http::Http;

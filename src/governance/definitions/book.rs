@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::findings::{Findings, Flaw, mark_lookalikes};
 use super::hash::hash_text;
-use super::rows::ServerRecord;
+use super::rows::{Reach, ServerRecord};
 use crate::catalog::{Definition, DefinitionKind, DefinitionTrust, Definitions, UpstreamEra};
 use crate::json::{self, OwnedRaw};
 
@@ -293,9 +293,16 @@ impl Book {
         &self.server
     }
 
-    /// The server does not answer, since then; `None`: it does.
-    pub fn set_down_since(&mut self, since_ms: Option<u64>) {
-        self.server.down_since_ms = since_ms;
+    /// The server did not answer.
+    pub fn failed(&mut self, now_ms: u64, grace_ms: u64) {
+        self.server.reach = self.server.reach.failed(now_ms, grace_ms);
+    }
+
+    /// What is to be shown of it: what is served, unless it has been gone for too long, or was
+    /// never heard of.
+    pub fn shown(&self) -> Option<Definitions> {
+        let is_dropped = matches!(self.server.reach, Reach::Dropped { .. });
+        (self.server.has_list && !is_dropped).then(|| self.served())
     }
 
     /// Takes in what the server offers now.

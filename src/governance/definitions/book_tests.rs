@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
 use super::*;
+use crate::governance::definitions::{BookRowError, Hidden};
 
 /// A tool with this entry; the hash is of its text, which is enough here.
 pub(in super::super) fn tool(name: &str, json: &str) -> Definition {
@@ -101,7 +102,7 @@ fn a_poisoned_definition_is_withheld_from_the_first_list_on() {
     let mut book = Book::default();
     let events = book.learn(offer(&[poisoned.clone(), loud.clone()]), PIN, 1);
     assert_eq!(turns(&events), [("add", Turn::New), ("sub", Turn::First)]);
-    assert_eq!(events[0].flaws, [Flaw::Hides(crate::governance::definitions::Hidden::Tag)]);
+    assert_eq!(events[0].flaws, [Flaw::Hides(Hidden::Tag)]);
     let pending = book.pending();
     assert!(pending[0].findings.withhold());
     // Who trusts a server whatever it says is told all the same.

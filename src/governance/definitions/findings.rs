@@ -150,15 +150,18 @@ impl Findings {
     fn name(&mut self, name: &str) {
         let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
         if name.is_empty() || name.len() > 128 || !name.bytes().all(is_usual) {
-            self.push(Flaw::UnusualName, "name", cut(name, 0));
+            self.push(Flaw::UnusualName, "name", || cut(name, 0));
         }
     }
 
-    fn push(&mut self, flaw: Flaw, field: &str, detail: String) {
+    fn push(&mut self, flaw: Flaw, field: &str, detail: impl FnOnce() -> String) {
         // One of a kind a text says enough.
         let is_known = |other: &Finding| other.flaw == flaw && other.field == field;
-        if self.0.len() < 8 * FINDINGS_MAX && !self.0.iter().any(is_known) {
-            self.0.push(Finding { flaw, field: field.to_owned(), detail });
+        let has_room =
+            self.0.iter().filter(|other| other.flaw.withholds() == flaw.withholds()).count()
+                < FINDINGS_MAX;
+        if has_room && !self.0.iter().any(is_known) {
+            self.0.push(Finding { flaw, field: field.to_owned(), detail: detail() });
         }
     }
 
@@ -192,18 +195,19 @@ impl Findings {
 
     fn text(&mut self, text: &str, field: &str) {
         for (place, character, hidden) in hidden::hidden(text) {
-            let detail = format!("U+{:04X} in \"{}\"", character as u32, cut(text, place));
-            self.push(Flaw::Hides(hidden), field, detail);
+            self.push(Flaw::Hides(hidden), field, || {
+                format!("U+{:04X} in \"{}\"", character as u32, cut(text, place))
+            });
         }
         let lower = text.to_lowercase();
         for (flaw, words) in [(Flaw::Instruction, INSTRUCTIONS), (Flaw::Sensitive, SENSITIVE)] {
             if let Some((at, _)) = words.iter().find_map(|word| lower.match_indices(word).next()) {
                 let place = lower.get(..at).map_or(0, |before| before.chars().count());
-                self.push(flaw, field, format!("\"{}\"", cut(&lower, place)));
+                self.push(flaw, field, || format!("\"{}\"", cut(&lower, place)));
             }
         }
         if has_blanks(text) {
-            self.push(Flaw::Blanks, field, "text far behind blanks".to_owned());
+            self.push(Flaw::Blanks, field, || "text far behind blanks".to_owned());
         }
     }
 }

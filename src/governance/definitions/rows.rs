@@ -32,6 +32,50 @@ pub enum BookRowError {
     Damaged(String),
 }
 
+/// Whether a server answers. Times are Unix times in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// It did when it was last asked.
+    #[default]
+    Up,
+    /// It has not since then; what was accepted is still shown.
+    Stale {
+        /// Since when.
+        since_ms: u64,
+    },
+    /// It has not for longer than its grace time: nothing of it is shown.
+    Dropped {
+        /// Since when it does not answer.
+        since_ms: u64,
+    },
+}
+
+impl Reach {
+    /// Since when it does not answer.
+    pub const fn down_since_ms(self) -> Option<u64> {
+        match self {
+            Self::Up => None,
+            Self::Stale { since_ms } | Self::Dropped { since_ms } => Some(since_ms),
+        }
+    }
+
+    /// What one failure more makes of it.
+    #[must_use]
+    pub const fn failed(self, now_ms: u64, grace_ms: u64) -> Self {
+        let since_ms = match self {
+            Self::Up => now_ms,
+            Self::Stale { since_ms } => since_ms,
+            Self::Dropped { .. } => return self,
+        };
+        if now_ms.saturating_sub(since_ms) >= grace_ms {
+            Self::Dropped { since_ms }
+        } else {
+            Self::Stale { since_ms }
+        }
+    }
+}
+
 /// What is known of a server itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -50,8 +94,8 @@ pub struct ServerRecord {
     pub server_name: Option<Box<str>>,
     /// The version it says it has.
     pub server_version: Option<Box<str>>,
-    /// Since when it does not answer, Unix time in milliseconds; `None`: it does.
-    pub down_since_ms: Option<u64>,
+    /// Whether it answers.
+    pub reach: Reach,
     /// When its list last was another one than before, Unix time in milliseconds.
     pub changed_ms: u64,
 }
@@ -70,7 +114,7 @@ impl ServerRecord {
             revision,
             server_name,
             server_version,
-            down_since_ms: None,
+            reach: Reach::Up,
             changed_ms,
         };
     }
@@ -136,6 +180,12 @@ impl Book {
             }
         }
         rows
+    }
+
+    /// The keys of all its rows.
+    pub fn row_keys(&self) -> Vec<Vec<u8>> {
+        let own = std::iter::once(SERVER_KEY.into());
+        own.chain(self.entries.keys().map(key)).collect()
     }
 
     /// Takes in a row that [`Self::rows_since`] wrote.
