@@ -48,6 +48,9 @@ pub struct CompiledConnection {
     pub authority: Box<str>,
     /// What stands before every tool's path: empty, or `/` and more without a `/` at its end.
     pub base_path: Box<str>,
+    /// Path and query of the URL exactly as they are written, for what is asked for at the URL
+    /// itself and not below it: an MCP server.
+    pub target: Box<str>,
     /// Sent with every request, besides the headers of credentials.
     pub headers: Vec<(Box<str>, Secret)>,
     /// What it proves itself with.
@@ -137,6 +140,7 @@ impl CompiledConnection {
             port: base.port,
             authority: base.authority,
             base_path: base.path,
+            target: base.target,
             headers,
             credentials,
             client_certificate: connection.client_certificate.clone(),
@@ -182,6 +186,8 @@ pub(super) struct Base {
     pub(super) port: u16,
     pub(super) authority: Box<str>,
     pub(super) path: Box<str>,
+    /// With the query, as it is written.
+    target: Box<str>,
 }
 
 impl Base {
@@ -223,6 +229,7 @@ impl Base {
             port,
             authority: authority.into(),
             path: url.path().trim_end_matches('/').into(),
+            target: url[url::Position::BeforePath..url::Position::AfterQuery].into(),
         })
     }
 }

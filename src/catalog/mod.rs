@@ -25,6 +25,7 @@
 //! Only [`files`] reads files, and never on a core.
 
 mod builtin;
+mod canonical;
 mod change;
 mod check;
 mod compile;
@@ -75,6 +76,7 @@ mod yaml;
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
+pub use canonical::canonical_hash;
 pub use change::{EntityChange, FieldChange};
 pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
 pub use constants::is_credential;

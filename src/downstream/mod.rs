@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! rest         a call of an HTTP API, from request to outcome
+//! upstream     a request passed on to an MCP server, and what it says by itself
+//! reach        what both go through
 //! resilience   trying again, and giving a connection a rest
 //! accepted     work that is only accepted: looking until it is done (polling says what each look
 //!              means)
@@ -56,6 +58,7 @@ mod keyring;
 mod media;
 mod polling;
 mod pool;
+mod reach;
 mod request;
 mod resilience;
 mod rest;
@@ -79,6 +82,6 @@ pub use keyring::Keyring;
 pub use resilience::Conditions;
 pub use rest::{AcrossCores, CallEnvironment, Called, RestCaller};
 pub use upstream::{
-    AnswerSender, Client, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamMethod,
-    UpstreamRequest,
+    AnswerSender, Client, Discovery, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamCalled,
+    UpstreamMethod, UpstreamRequest, Upstreams, Wanted,
 };

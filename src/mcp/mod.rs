@@ -26,6 +26,7 @@ mod outcome;
 mod paging;
 mod refusal;
 mod resources;
+pub mod upstream;
 
 #[cfg(test)]
 mod governed_tests;

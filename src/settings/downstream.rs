@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::check::{BYTES_MAX, MILLISECONDS_MAX, SECONDS_MAX};
-use super::{Discovery, Findings, Network};
+use super::{Discovery, Findings, Network, UpstreamServers};
 
 /// Calls to the services behind the tools. Connections and tools may set shorter times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub struct Downstream {
     pub extra_roots: Vec<PathBuf>,
     /// When MCP servers are asked what they offer.
     pub discovery: Discovery,
+    /// `[downstream.mcp]`.
+    pub mcp: UpstreamServers,
 }
 
 impl Default for Downstream {
@@ -51,6 +53,7 @@ impl Default for Downstream {
             ],
             extra_roots: Vec::new(),
             discovery: Discovery::default(),
+            mcp: UpstreamServers::default(),
         }
     }
 }
@@ -81,5 +84,6 @@ impl Downstream {
             findings.add("downstream.extra_roots", "holds an empty path");
         }
         self.discovery.validate(findings);
+        self.mcp.validate(findings);
     }
 }
