@@ -24,7 +24,7 @@ mod record;
 mod round;
 
 pub(crate) use self::{
-    discovery::{Discover, Discovered},
+    discovery::Discover,
     keeper::{Deciding, Keeper, UpstreamError, UpstreamState},
     record::recorded,
     round::{Round, run},

@@ -61,8 +61,8 @@ pub struct UpstreamFigures {
     pub is_up: bool,
     /// Definitions that wait for an operator.
     pub pending: u64,
-    /// Sessions open there.
-    pub sessions: u64,
+    /// Sessions open there, where they are counted.
+    pub sessions: Option<u64>,
 }
 
 /// What the audit log has done.
@@ -308,10 +308,10 @@ impl Page<'_, '_> {
             counter(&mut family.encode_family(&[("outcome", outcome)])?, count)?;
         }
         let help = "Whether an MCP server behind a toolset answered when last asked: 1, else 0";
-        self.by_upstream("upstream_up", help, figures, |upstream| u64::from(upstream.is_up))?;
+        self.by_upstream("upstream_up", help, figures, |upstream| Some(u64::from(upstream.is_up)))?;
         let help = "Definitions of an MCP server behind a toolset that wait for approval";
         let name = "upstream_definitions_pending";
-        self.by_upstream(name, help, figures, |upstream| upstream.pending)?;
+        self.by_upstream(name, help, figures, |upstream| Some(upstream.pending))?;
         let help = "Sessions open at an MCP server behind a toolset";
         self.by_upstream("upstream_sessions", help, figures, |upstream| upstream.sessions)
     }
@@ -321,16 +321,17 @@ impl Page<'_, '_> {
         name: &str,
         help: &str,
         figures: &UpstreamsFigures,
-        value: impl Fn(&UpstreamFigures) -> u64,
+        value: impl Fn(&UpstreamFigures) -> Option<u64>,
     ) -> fmt::Result {
-        if figures.upstreams.is_empty() {
+        if figures.upstreams.iter().all(|upstream| value(upstream).is_none()) {
             return Ok(());
         }
         let mut family = self.begin(name, help, None, MetricType::Gauge)?;
         for upstream in &figures.upstreams {
             let labels =
                 [("tenant", upstream.tenant.as_str()), ("toolset", upstream.toolset.as_str())];
-            let value = i64::try_from(value(upstream)).unwrap_or(i64::MAX);
+            let Some(value) = value(upstream) else { continue };
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
             family.encode_family(&labels)?.encode_gauge(&value)?;
         }
         Ok(())
@@ -433,7 +434,7 @@ mod tests {
                     toolset: "docs".to_owned(),
                     is_up: true,
                     pending: 2,
-                    sessions: 3,
+                    sessions: Some(3),
                 }],
             },
         })

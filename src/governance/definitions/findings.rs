@@ -28,6 +28,22 @@ pub enum Flaw {
 }
 
 impl Flaw {
+    /// Every one.
+    pub const ALL: [Self; 12] = [
+        Self::Hides(Hidden::ZeroWidth),
+        Self::Hides(Hidden::BidiControl),
+        Self::Hides(Hidden::Tag),
+        Self::Hides(Hidden::VariationSelector),
+        Self::Hides(Hidden::Escape),
+        Self::Hides(Hidden::Control),
+        Self::Ambiguous,
+        Self::Lookalike,
+        Self::UnusualName,
+        Self::Instruction,
+        Self::Sensitive,
+        Self::Blanks,
+    ];
+
     /// As it is named to operators.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -13,13 +13,13 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    discovery::Discovered,
+    discovery::{Discovered, Found},
     kept::{self, KeptError, Key},
     pace::Pace,
 };
 use crate::{
     catalog::{TenantId, ToolsetId, UpstreamDefinitions, UpstreamServer},
-    governance::definitions::{Act, Book, BookError, Counts, Event, Offer, Reach, Subject},
+    governance::definitions::{Act, Book, BookError, Counts, Event, Reach, Subject},
     rt::{self, OneshotReceiver, OneshotSender},
     server::{change_error::ChangeError, publication::Publication},
     settings,
@@ -68,6 +68,7 @@ struct Last {
     asked_ms: Option<u64>,
     answered_ms: Option<u64>,
     error: Option<Arc<str>>,
+    notes: Vec<String>,
     counts: Counts,
     reach: Reach,
 }
@@ -121,7 +122,10 @@ pub(crate) struct UpstreamState {
     pub(crate) asked_ms: Option<u64>,
     pub(crate) answered_ms: Option<u64>,
     pub(crate) error: Option<Arc<str>>,
-    pub(crate) sessions: usize,
+    /// What was left out of what it offers.
+    pub(crate) notes: Vec<String>,
+    /// Sessions open there, where they are counted.
+    pub(crate) sessions: Option<usize>,
 }
 
 impl Keeper {
@@ -335,7 +339,10 @@ impl Keeper {
         let Some(book) = self.book_of(&whose) else { return (Vec::new(), None) };
         let mut book = book.lock();
         let (events, mut error) = match discovered {
-            Ok(offer) => (learn(&mut book.now, offer, server, now_unix_ms), None),
+            Ok(Found { offer, notes }) => {
+                self.stir(&server.tenant, &server.toolset, |slot| slot.last.notes = notes);
+                (book.now.learn(offer, server.settings.definitions, now_unix_ms), None)
+            }
             Err(error) => {
                 let grace_ms = server.settings.grace_ms.unwrap_or(GRACE_MS);
                 book.now.failed(now_unix_ms, grace_ms);
@@ -453,6 +460,7 @@ impl Keeper {
             asked_ms: last.asked_ms,
             answered_ms: last.answered_ms,
             error: last.error,
+            notes: last.notes,
             sessions: self.sessions(&whose),
         })
     }
@@ -475,7 +483,7 @@ impl Keeper {
             toolset: whose.1.to_string(),
             is_up: slot.last.reach == Reach::Up && slot.last.error.is_none(),
             pending: slot.last.counts.pending as u64,
-            sessions: self.sessions(whose) as u64,
+            sessions: self.sessions(whose).map(|sessions| sessions as u64),
         };
         UpstreamsFigures {
             answered: self.answered.load(Ordering::Relaxed),
@@ -484,8 +492,8 @@ impl Keeper {
         }
     }
 
-    fn sessions(&self, (tenant, toolset): &Key) -> usize {
-        self.sessions_of.get().map_or(0, |sessions_of| sessions_of(tenant, toolset))
+    fn sessions(&self, (tenant, toolset): &Key) -> Option<usize> {
+        self.sessions_of.get().map(|sessions_of| sessions_of(tenant, toolset))
     }
 
     fn now_ms(&self) -> u64 {
@@ -512,11 +520,6 @@ impl Slot {
 pub(super) struct Forgotten {
     whose: Key,
     book: Arc<Mutex<Kept>>,
-}
-
-/// Takes in what a server offers.
-fn learn(book: &mut Book, offer: Offer, server: &UpstreamServer, now_unix_ms: u64) -> Vec<Event> {
-    book.learn(offer, server.settings.definitions, now_unix_ms)
 }
 
 /// Whether two are the same one for who asks what it offers. What is accepted of it does not count.
