@@ -24,7 +24,6 @@ mod record;
 mod round;
 
 pub(crate) use self::{
-    discovery::Discover,
     keeper::{Deciding, Keeper, UpstreamError, UpstreamState},
     record::recorded,
     round::{Round, run},

@@ -488,6 +488,14 @@ impl Book {
         pending
     }
 
+    /// Each definition that is served.
+    pub fn entries_served(&self) -> impl Iterator<Item = (&Subject, &Definition)> {
+        self.entries.iter().filter_map(|(subject, entry)| match entry {
+            Entry::Served(accepted) => Some((subject, &*accepted.definition)),
+            _ => None,
+        })
+    }
+
     /// What was accepted and is not offered any more.
     pub fn gone(&self) -> impl Iterator<Item = Gone<'_>> {
         self.entries.iter().filter_map(|(subject, entry)| match entry {

@@ -75,6 +75,13 @@ pub(super) fn whole() -> Value {
             "properties": { "kind": kind(), "name": text(), "hash": text(), "since": text() },
         });
         properties.insert("missing".to_owned(), list(&gone));
+        let served = json!({
+            "type": "object",
+            "properties": { "kind": kind(), "name": text(), "hash": text() },
+        });
+        properties.insert("definitions".to_owned(), list(&served));
+        let tag = json!({ "type": "string", "description": "Names what waits: the ETag" });
+        properties.insert("tag".to_owned(), tag);
     }
     whole
 }

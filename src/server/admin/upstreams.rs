@@ -174,6 +174,15 @@ fn shown(shared: &Shared, tenant: &TenantId, toolset: &ToolsetId) -> Result<Done
             })
         });
         body.insert("missing".to_owned(), gone.collect());
+        let served = state.book.entries_served().map(|(subject, definition)| {
+            json!({
+                "kind": subject.kind(),
+                "name": subject.name(),
+                "hash": hash_text(&definition.hash),
+            })
+        });
+        body.insert("definitions".to_owned(), served.collect());
+        body.insert("tag".to_owned(), json!(state.book.tag()));
     }
     Ok(Done::ok(&body).with("ETag", format!("\"{}\"", state.book.tag())))
 }

@@ -23,7 +23,7 @@ pub(crate) struct Round {
     pub(crate) shared: Arc<Shared>,
     pub(crate) discover: Rc<dyn Discover>,
     /// The servers of the catalog.
-    pub(crate) servers: fn(&Snapshot) -> Vec<Arc<UpstreamServer>>,
+    pub(crate) servers: Rc<dyn Fn(&Snapshot) -> Vec<Arc<UpstreamServer>>>,
     /// Puts on record what turned.
     pub(crate) told: Rc<dyn Fn(&UpstreamServer, &[Event])>,
     pub(crate) stop: Stop,
@@ -42,7 +42,7 @@ impl Round {
         Self {
             shared: core.shared.clone(),
             discover,
-            servers,
+            servers: Rc::new(servers),
             told: Rc::new(move |server, events| {
                 record::recorded(&recording, &server.tenant, &server.toolset, record::OWN, events);
             }),
