@@ -57,8 +57,8 @@ pub struct UpstreamFigures {
     pub tenant: String,
     /// The toolset it is behind.
     pub toolset: String,
-    /// Whether it answered when it was last asked.
-    pub is_up: bool,
+    /// Whether it answered when it was last asked, if it was.
+    pub is_up: Option<bool>,
     /// Definitions that wait for an operator.
     pub pending: u64,
     /// Sessions open there, where they are counted.
@@ -308,7 +308,7 @@ impl Page<'_, '_> {
             counter(&mut family.encode_family(&[("outcome", outcome)])?, count)?;
         }
         let help = "Whether an MCP server behind a toolset answered when last asked: 1, else 0";
-        self.by_upstream("upstream_up", help, figures, |upstream| Some(u64::from(upstream.is_up)))?;
+        self.by_upstream("upstream_up", help, figures, |upstream| upstream.is_up.map(u64::from))?;
         let help = "Definitions of an MCP server behind a toolset that wait for approval";
         let name = "upstream_definitions_pending";
         self.by_upstream(name, help, figures, |upstream| Some(upstream.pending))?;
@@ -432,7 +432,7 @@ mod tests {
                 upstreams: vec![UpstreamFigures {
                     tenant: "acme".to_owned(),
                     toolset: "docs".to_owned(),
-                    is_up: true,
+                    is_up: Some(true),
                     pending: 2,
                     sessions: Some(3),
                 }],
@@ -480,6 +480,11 @@ mod tests {
             "ringway_audit_write_errors_total 10",
             "ringway_audit_payloads_left_out_total 11",
             "ringway_audit_writable 1",
+            "ringway_upstream_discoveries_total{outcome=\"answered\"} 12",
+            "ringway_upstream_discoveries_total{outcome=\"failed\"} 13",
+            "ringway_upstream_up{tenant=\"acme\",toolset=\"docs\"} 1",
+            "ringway_upstream_definitions_pending{tenant=\"acme\",toolset=\"docs\"} 2",
+            "ringway_upstream_sessions{tenant=\"acme\",toolset=\"docs\"} 3",
             "ringway_catalog_reload_failures_total 6",
             "ringway_catalog_reload_bad 1",
             "ringway_start_time_seconds 1796000000",

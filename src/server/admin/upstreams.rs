@@ -13,9 +13,7 @@ use super::{
 };
 use crate::{
     catalog::{TenantId, ToolsetId},
-    governance::definitions::{
-        Act, BookError, Pending, Reach, Subject, differences, hash_text, parse_hash,
-    },
+    governance::definitions::{Act, Pending, Reach, Subject, differences, hash_text, parse_hash},
     rt,
     server::{
         core::Core,
@@ -34,8 +32,7 @@ impl From<UpstreamError> for Trouble {
     fn from(error: UpstreamError) -> Self {
         let status = match &error {
             UpstreamError::NoSuch(..) => 404,
-            UpstreamError::Book(BookError::Moved { .. } | BookError::OtherTag) => 412,
-            UpstreamError::Book(BookError::Ambiguous { .. }) => 422,
+            UpstreamError::Book(_) => 412,
             UpstreamError::Store(_) => 503,
             UpstreamError::Change(_) => 500,
         };

@@ -1,7 +1,7 @@
 //! What is known of every upstream server, shared by all cores.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{
         Arc, OnceLock,
@@ -205,12 +205,12 @@ impl Keeper {
         receiver
     }
 
-    /// From now on there are these servers. `is_there` tells which toolsets are in the catalog at all;
-    /// the others are not known any more, and are given back to be [forgotten](Self::forget).
+    /// From now on there are these servers, behind these toolsets of the catalog; of other toolsets
+    /// nothing is known any more, and they are given back to be [forgotten](Self::forget).
     pub(super) fn follow(
         &self,
         servers: Vec<Arc<UpstreamServer>>,
-        is_there: impl Fn(&Key) -> bool,
+        toolsets: &BTreeSet<Key>,
     ) -> Vec<Forgotten> {
         let now_ms = self.now_ms();
         let mut table = self.table.lock();
@@ -226,7 +226,9 @@ impl Keeper {
                 Some(Forgotten { whose, book: slot.book })
             })
             .collect();
-        for (whose, slot) in &mut table.slots {
+        for whose in toolsets {
+            let slot = table.slots.entry(whose.clone());
+            let slot = slot.or_insert_with(|| Slot::new(Book::default()));
             let server = servers.remove(whose);
             let is_new = match (&slot.server, &server) {
                 (Some(before), Some(now)) => !is_same_server(before, now),
@@ -237,12 +239,6 @@ impl Keeper {
             if is_new {
                 slot.pace.at_once(now_ms);
             }
-        }
-        for (whose, server) in servers {
-            let mut slot = Slot::new(Book::default());
-            slot.pace = Pace::new(now_ms);
-            slot.server = Some(server);
-            table.slots.insert(whose, slot);
         }
         forgotten
     }
@@ -481,7 +477,7 @@ impl Keeper {
         let figures = |(whose, slot): (&Key, &Slot)| UpstreamFigures {
             tenant: whose.0.to_string(),
             toolset: whose.1.to_string(),
-            is_up: slot.last.reach == Reach::Up && slot.last.error.is_none(),
+            is_up: slot.is_up(),
             pending: slot.last.counts.pending as u64,
             sessions: self.sessions(whose).map(|sessions| sessions as u64),
         };
@@ -513,6 +509,12 @@ impl Slot {
         let kept = Kept { stored: book.clone(), now: book, is_closed: false };
         let book = Arc::new(Mutex::new(kept));
         Self { server: None, book, pace: Pace::new(0), last, waiting: Vec::new() }
+    }
+
+    /// Whether it answered when it was last asked; `None`: it was not since the start.
+    fn is_up(&self) -> Option<bool> {
+        let was_asked = self.last.answered_ms.is_some() || self.last.error.is_some();
+        (self.server.is_some() && was_asked).then_some(self.last.error.is_none())
     }
 }
 

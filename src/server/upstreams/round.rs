@@ -83,11 +83,11 @@ async fn follow(round: &Round) {
     let forgotten = {
         let entities = shared.publication.entities();
         let toolsets = entities.toolsets.iter().map(|entry| &entry.value);
-        let upstreams: std::collections::BTreeSet<_> = toolsets
+        let upstreams = toolsets
             .filter(|toolset| toolset.kind == ToolsetKind::Mcp)
             .map(|toolset| (toolset.tenant.clone(), toolset.id.clone()))
             .collect();
-        shared.keeper.follow(servers, |whose| upstreams.contains(whose))
+        shared.keeper.follow(servers, &upstreams)
     };
     if !forgotten.is_empty() {
         // What the workers leave undone the next start does.
