@@ -60,6 +60,7 @@ mod request_state;
 mod respond;
 mod route;
 mod running;
+mod scan;
 mod sealing;
 mod session;
 mod shared;
@@ -69,6 +70,7 @@ mod subscriptions;
 mod time;
 mod tool_call;
 mod trail;
+mod upstreams;
 mod waiting;
 mod write_behind;
 
@@ -77,6 +79,7 @@ pub use change_error::ChangeError;
 pub use change_log::ChangeLogError;
 pub use recovery::RecoveryError;
 pub use start::{Running, Start, StartError, start};
+pub use upstreams::KeptError;
 
 /// Fills `bytes` from the system's secure random source.
 ///

@@ -55,4 +55,5 @@ mod soap;
 mod standing;
 mod streams;
 mod tls;
+mod upstreams;
 mod xml_bodies;
