@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::call::{Invocation, cancelled};
-use super::initialize::{Initialization, ServerInfo, initialize};
+use super::initialize::{Initialization, Offers, ServerInfo, initialize};
 use super::method::Method;
 use super::paging::{self, Prompts, Resources, Tools};
 use super::refusal::{method_not_found, unknown_prompt, unknown_resource};
@@ -122,9 +122,13 @@ fn request<'a>(
             let prompt = view.prompt(&name).ok_or_else(|| unknown_prompt(&name))?;
             resources::messages(prompt)
         }
-        // What the sessions of older revisions hold (MCP 2026-07-28 has neither).
-        Method::SetLevel if !context.revision.is_modern() => return level(params),
-        method @ (Method::Subscribe | Method::Unsubscribe) if !context.revision.is_modern() => {
+        // What sessions hold, where a server of the view makes use of it. MCP 2026-07-28 has neither.
+        Method::SetLevel if !context.revision.is_modern() && Offers::of(view).logging => {
+            return level(params);
+        }
+        method @ (Method::Subscribe | Method::Unsubscribe)
+            if !context.revision.is_modern() && Offers::of(view).subscriptions =>
+        {
             let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
             let text = "resources/subscribe and resources/unsubscribe need `uri`, a string";
             let uri = uri.ok_or_else(|| RpcError::invalid_params(text))?;

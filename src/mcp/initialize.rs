@@ -8,12 +8,56 @@ use crate::json::{self, Kind, Raw};
 use crate::rpc::{ResultBody, RpcError};
 use crate::sessions::{ClientCapabilities, ClientInfo};
 
-/// `listChanged` is a promise: it stands where there are streams to tell changes on.
-const CAPABILITIES: &str = concat!(
-    r#","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true},"#,
-    r#""prompts":{"listChanged":true}}"#
-);
-const CAPABILITIES_UNTOLD: &str = r#","capabilities":{"tools":{},"resources":{},"prompts":{}}"#;
+/// What servers may offer besides lists: of a view, what upstream servers behind it do.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Offers {
+    /// Log messages are passed on.
+    pub logging: bool,
+    /// Arguments are completed.
+    pub completions: bool,
+    /// Resources can be subscribed to.
+    pub subscriptions: bool,
+}
+
+impl Offers {
+    /// What is offered to the client of a view. What none of its servers does is not promised.
+    pub fn of(view: &View) -> Self {
+        let servers = view.upstreams();
+        Self {
+            logging: !servers.is_empty(),
+            completions: servers.iter().any(|server| server.definitions.completes),
+            subscriptions: servers.iter().any(|server| server.definitions.subscribes),
+        }
+    }
+
+    /// Writes the server's capabilities as the revision knows them. `listChanged`, and to be told of
+    /// changes at all, are promises: they stand where there are streams to tell on.
+    pub fn write_capabilities(self, out: &mut Vec<u8>, revision: Revision, tells_changes: bool) {
+        let changes = if tells_changes { "\"listChanged\":true" } else { "" };
+        let has_subscriptions = self.subscriptions && tells_changes;
+        let subscribes = if has_subscriptions { ",\"subscribe\":true" } else { "" };
+        for part in [
+            "{\"tools\":{",
+            changes,
+            "},\"resources\":{",
+            changes,
+            subscribes,
+            "},\"prompts\":{",
+            changes,
+        ] {
+            out.extend_from_slice(part.as_bytes());
+        }
+        out.push(b'}');
+        if self.logging {
+            out.extend_from_slice(b",\"logging\":{}");
+        }
+        // The capability is younger than the method.
+        if self.completions && revision >= Revision::V20250326 {
+            out.extend_from_slice(b",\"completions\":{}");
+        }
+        out.push(b'}');
+    }
+}
 
 /// What a client agreed on; the server makes a session of it where sessions are on.
 #[derive(Clone, Debug)]
@@ -38,19 +82,18 @@ impl Initialization<'_> {
 /// The parts of the result that never change, written once.
 #[derive(Clone, Debug)]
 pub struct ServerInfo {
-    /// From the end of the protocol version to the end of `serverInfo`, in old revisions.
+    /// `serverInfo` in old revisions.
     plain: Box<[u8]>,
     /// The same from 2025-06-18 on, when names got titles.
     titled: Box<[u8]>,
+    tells_changes: bool,
 }
 
 impl ServerInfo {
     /// What the server calls itself, and whether it tells clients that their lists changed.
     pub fn new(name: &str, title: &str, version: &str, tells_changes: bool) -> Self {
-        let capabilities = if tells_changes { CAPABILITIES } else { CAPABILITIES_UNTOLD };
         let part = |title: Option<&str>| {
-            let mut out = capabilities.as_bytes().to_vec();
-            out.extend_from_slice(b",\"serverInfo\":{\"name\":");
+            let mut out = b",\"serverInfo\":{\"name\":".to_vec();
             json::write_string(&mut out, name);
             if let Some(title) = title {
                 out.extend_from_slice(b",\"title\":");
@@ -61,16 +104,17 @@ impl ServerInfo {
             out.push(b'}');
             out.into_boxed_slice()
         };
-        Self { plain: part(None), titled: part(Some(title)) }
+        Self { plain: part(None), titled: part(Some(title)), tells_changes }
     }
 
-    fn result(&self, revision: Revision, instructions: Option<&str>) -> Vec<u8> {
+    fn result(&self, revision: Revision, offers: Offers, instructions: Option<&str>) -> Vec<u8> {
         let part = if revision >= Revision::V20250618 { &self.titled } else { &self.plain };
-        let room = 64 + part.len() + instructions.map_or(0, |text| text.len() + text.len() / 8);
+        let room = 256 + part.len() + instructions.map_or(0, |text| text.len() + text.len() / 8);
         let mut out = Vec::with_capacity(room);
         out.extend_from_slice(b"{\"protocolVersion\":\"");
         out.extend_from_slice(revision.text().as_bytes());
-        out.push(b'"');
+        out.extend_from_slice(b"\",\"capabilities\":");
+        offers.write_capabilities(&mut out, revision, self.tells_changes);
         out.extend_from_slice(part);
         if let Some(instructions) = instructions {
             out.extend_from_slice(b",\"instructions\":");
@@ -114,7 +158,11 @@ pub(super) fn initialize<'a>(
     Ok(Initialization {
         revision,
         capabilities: capabilities.map_or(ClientCapabilities::NONE, read_capabilities),
-        result: ResultBody::Owned(server.result(revision, view.instructions.as_deref())),
+        result: ResultBody::Owned(server.result(
+            revision,
+            Offers::of(view),
+            view.instructions.as_deref(),
+        )),
         name: text("name"),
         version: text("version"),
     })
@@ -153,4 +201,39 @@ fn read_capabilities(capabilities: Raw<'_>) -> ClientCapabilities {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_there_is_promised() {
+        let written = |offers: Offers, revision, tells| {
+            let mut out = Vec::new();
+            offers.write_capabilities(&mut out, revision, tells);
+            String::from_utf8(out).unwrap()
+        };
+        let all = Offers { logging: true, completions: true, subscriptions: true };
+        let newest = Revision::NEWEST_WITH_SESSIONS;
+        assert_eq!(
+            written(Offers::default(), newest, true),
+            concat!(
+                r#"{"tools":{"listChanged":true},"resources":{"listChanged":true},"#,
+                r#""prompts":{"listChanged":true}}"#
+            )
+        );
+        assert_eq!(
+            written(all, newest, true),
+            concat!(
+                r#"{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"#,
+                r#""prompts":{"listChanged":true},"logging":{},"completions":{}}"#
+            )
+        );
+        // Without streams nobody is told anything.
+        assert_eq!(
+            written(all, Revision::V20241105, false),
+            r#"{"tools":{},"resources":{},"prompts":{},"logging":{}}"#
+        );
+    }
 }

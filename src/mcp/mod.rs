@@ -39,7 +39,7 @@ pub use call::{Invocation, progress_token};
 pub use conversation::{Ask, AskMethod, AskOutcome, Asks, LogLevel, Told};
 pub use dispatch::{DispatchContext, Step, dispatch};
 pub use envelope::Envelope;
-pub use initialize::{Initialization, ServerInfo, negotiate};
+pub use initialize::{Initialization, Offers, ServerInfo, negotiate};
 pub use meta_tool::{MetaToolCall, described, schemas, search};
 pub use method::Method;
 pub use notifications::{

@@ -49,7 +49,7 @@ pub(crate) struct Asking<'a> {
 impl Asking<'_> {
     /// The way to the client, for what is said before the answer.
     pub(crate) fn way(&self) -> &Rc<Way> {
-        self.way.get_or_init(|| Way::new(self.origin.core, self.session))
+        self.way.get_or_init(|| Way::new(self.origin.core))
     }
 }
 

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn resource(tenant: &str, uri: &str) -> Resource {
-        let (tenant, toolset) = (tenant.parse().unwrap(), "notes".parse().unwrap());
+        let (tenant, toolset) = (TenantId::new(tenant).unwrap(), ToolsetId::new("notes").unwrap());
         Resource { tenant, toolset, uri: uri.into() }
     }
 

@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn places_are_bounded_for_all_and_for_each_tenant() {
         let shares = SuspendedShares::new(3, 2);
-        let [acme, other] = ["acme", "other"].map(|id| id.parse::<TenantId>().unwrap());
+        let [acme, other] = ["acme", "other"].map(|id| TenantId::new(id).unwrap());
         let first = shares.reserve(&acme).unwrap();
         let second = shares.reserve(&acme).unwrap();
         assert!(shares.reserve(&acme).is_none());
