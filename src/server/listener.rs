@@ -201,3 +201,7 @@ pub(crate) fn roots_changed(_core: &Rc<Core>, session: &Session) {
         tracing::debug!(session = %session.key(), "a client's roots changed");
     }
 }
+
+#[cfg(test)]
+#[path = "listener_tests.rs"]
+mod tests;

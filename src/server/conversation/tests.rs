@@ -8,7 +8,7 @@ use crate::{
     identity::Caller,
     json::OwnedRaw,
     mcp::{AskMethod, Envelope},
-    rpc::{OwnedId, Reply, ResultBody},
+    rpc::{Reply, ResultBody, RpcError},
     server::{
         fixture::{Cores, Request, on_cores, on_cores_with},
         outlet::{OpenOutlet, Purpose},
@@ -415,15 +415,12 @@ impl<'a> Modern<'a> {
         state: &str,
     ) -> Result<(Single, OpenOutlet), RpcError> {
         self.send(core, id, Some((answers, state)), |asking, message| {
-            let owned: OwnedId = message.request_id().unwrap().to_owned_id();
-            let single =
-                resumed(asking, message, &owned)?.expect("a state of a request that waits");
+            let id = message.request_id().unwrap();
+            let single = resumed(asking, message, id)?.expect("a state of a request that waits");
             Ok((single, open_outlet(&self.cores.all[core], asking.way())))
         })
     }
 }
-
-use crate::rpc::RpcError;
 
 async fn reply(single: Single) -> String {
     let Answered::Reply(reply) = single.await else { panic!() };

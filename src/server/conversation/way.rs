@@ -125,6 +125,11 @@ impl Way {
         self.wanted.notified().await;
     }
 
+    /// Whether something was said that still waits for that.
+    pub(crate) fn has_waiting(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Undecided { waiting, .. } if !waiting.is_empty())
+    }
+
     /// Whether another server reports how far the request is.
     pub(crate) fn reports(&self) -> bool {
         self.reports.get()
