@@ -1,7 +1,5 @@
 //! What servers say by themselves reaches whom it is for, and nobody else.
 
-use std::time::Duration;
-
 use super::*;
 use crate::{
     catalog::{Definitions, ToolKind, Upstream, fixture},
@@ -204,6 +202,15 @@ fn a_question_outside_requests_is_put_on_the_standing_stream_and_answered_on_any
         let id = Id::of(question.as_raw().get("id").unwrap()).unwrap();
         answered(first, &session, id, mcp::answer(Ok(result.as_raw())));
         assert!(matches!(answer.await, Ok(AskOutcome::Answer(got)) if got == result));
+        // One that its server takes back is taken back from the client.
+        let (sender, _answer) = rt::oneshot();
+        let sender = Arc::new(Mutex::new(Some(sender)));
+        let ask = Ask { method: AskMethod::Roots, params: raw("{}") };
+        first.shared.heard(&acme, Some(session.key()), Heard::Asked(ask, Arc::clone(&sender)));
+        assert_eq!(got(&standing).await.len(), 1);
+        sender.lock().take();
+        rt::sleep(TAKEN_BACK_STEP * 3 / 2).await;
+        assert!(got(&standing).await[0].contains("notifications/cancelled"));
     });
 }
 
