@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -14,6 +15,7 @@ use ringway::import::{
     Description, Documents, Location, OperationTool, Options, Step, Verdict, openapi,
 };
 use ringway::json::guard;
+use ringway::mapping::xml::{BodiesPlan, TypePlans};
 use ringway::mapping::{
     BodyFormat, RequestBody, RequestPlan, ResponsePlan, Unmapped, output_schema,
 };
@@ -124,6 +126,9 @@ fn shown_tool(out: &mut String, tool: &OperationTool, notes: &[String]) {
     if let Some(header) = &tool.idempotency_key_header {
         let _ = writeln!(out, "  key in {header}");
     }
+    if let Some(bodies) = &tool.xml {
+        let _ = writeln!(out, "  xml {}", serde_json::to_string(bodies).unwrap());
+    }
     for requirement in &tool.requires {
         let _ = writeln!(out, "  of {}", serde_json::to_string(requirement).unwrap());
     }
@@ -141,6 +146,21 @@ fn shown_tool(out: &mut String, tool: &OperationTool, notes: &[String]) {
     }
 }
 
+/// The types of XML bodies, whose elements are in the order of the document.
+fn shown_types(description: &Description) -> String {
+    let mut out = String::new();
+    for (name, declared) in &description.xml_types.0 {
+        let _ = writeln!(out, "\ntype {name}");
+        for attribute in &declared.attributes {
+            let _ = writeln!(out, "  @ {}", serde_json::to_string(attribute).unwrap());
+        }
+        for particle in &declared.content {
+            let _ = writeln!(out, "  {}", serde_json::to_string(particle).unwrap());
+        }
+    }
+    out
+}
+
 fn cases() -> Vec<PathBuf> {
     let entries = fs::read_dir(CORPUS).unwrap().map(|entry| entry.unwrap().path());
     let is_case = |path: &PathBuf| path.extension().is_none_or(|extension| extension != "expected");
@@ -154,7 +174,7 @@ fn every_case_comes_out_as_expected() {
     let mut differing = Vec::new();
     for case in cases() {
         let found = match read_case(&case, &Options::default()) {
-            Ok(description) => shown(&description),
+            Ok(description) => shown(&description) + &shown_types(&description),
             Err(error) => format!("refused: {error}\n"),
         };
         let expected = case.with_extension("expected");
@@ -213,6 +233,7 @@ fn every_tool_compiles() {
     let mut tools = 0;
     for case in cases() {
         let Ok(description) = read_case(&case, &Options::default()) else { continue };
+        let types = Arc::new(TypePlans::compile(&description.xml_types).unwrap());
         for tool in description.operations.iter().filter_map(|one| one.verdict.tool()) {
             let body = RequestBody {
                 format: tool.body_format,
@@ -225,6 +246,9 @@ fn every_tool_compiles() {
             output_schema(&tool.response_fields).unwrap();
             assert!(tool.connection < description.connections.len());
             assert!(!tool.description.is_empty());
+            if let Some(bodies) = &tool.xml {
+                BodiesPlan::compile(&types, bodies).unwrap();
+            }
             tools += 1;
         }
     }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use ringway::import::wsdl;
 use ringway::import::{Description, Documents, Location, Options, Step};
 use ringway::json::guard;
-use ringway::mapping::soap::{Answer, Attachments, SoapPlan, SoapTypes};
+use ringway::mapping::soap::{Answer, SoapPlan};
+use ringway::mapping::xml::{Attachments, TypePlans};
 use ringway::mapping::{RequestPlan, SoapOperation};
 use serde_json::{Map, Value, json};
 
@@ -84,7 +85,7 @@ fn every_imported_operation_is_written_and_read() {
     let mut written = 0;
     for directory in corpus() {
         let description = imported(&directory);
-        let types = SoapTypes::compile(&description.xml_types);
+        let types = TypePlans::compile(&description.xml_types);
         let types = Arc::new(types.unwrap_or_else(|errors| panic!("{directory:?}: {errors:?}")));
         for operation in &description.operations {
             let Some(tool) = operation.verdict.tool() else { continue };

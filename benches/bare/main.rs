@@ -2,7 +2,7 @@
 //!
 //! `POST /mcp` parses the JSON-RPC envelope and answers at once; `POST /hop` forwards a call's
 //! arguments to one HTTP upstream and wraps what it says as a tool's result; `POST /soap` does the same
-//! with an envelope around them; `GET` opens an event stream; `POST /notify` sends one message to all streams. No sessions, keys, limits, deadlines
+//! with an envelope around them; `POST /relay` hands a message on to an MCP server as it is; `GET` opens an event stream; `POST /notify` sends one message to all streams. No sessions, keys, limits, deadlines
 //! or checks: what Ringway does beyond this is what its ratio shows.
 //!
 //! Started by the load tool: `bare LISTEN UPSTREAM LIST_FILE`.
@@ -125,12 +125,17 @@ async fn answer_all(connection: Connection, shared: &Rc<Shared>) -> io::Result<(
         } else {
             let forwarding = inbox.bytes.starts_with(b"POST /hop");
             let enveloping = inbox.bytes.starts_with(b"POST /soap");
+            let relaying = inbox.bytes.starts_with(b"POST /relay");
             match envelope(&inbox.bytes[head..head + body]) {
                 Some(call) if forwarding && call.method == "tools/call" => {
                     answer = hop(answer, &call, &mut upstream, shared).await?;
                 }
                 Some(call) if enveloping && call.method == "tools/call" => {
                     answer = soap_hop(answer, &call, &mut upstream, shared).await?;
+                }
+                Some(call) if relaying && call.method == "tools/call" => {
+                    let message = &inbox.bytes[head..head + body];
+                    answer = relay(answer, message, &mut upstream, shared).await?;
                 }
                 call => reply(&mut answer, call.as_ref(), shared),
             }
@@ -153,6 +158,20 @@ async fn hop(
     post(&mut answer, "/echo", "application/json", call.arguments().as_bytes());
     let (mut answer, inbox, head, body) = exchange(answer, upstream, shared).await?;
     tool_result(&mut answer, call.id.get(), &inbox.bytes[head..head + body]);
+    inbox.consume(head + body);
+    Ok(answer)
+}
+
+/// Hands the message on, and what is answered back.
+async fn relay(
+    mut answer: Vec<u8>,
+    message: &[u8],
+    upstream: &mut Option<(Connection, Inbox)>,
+    shared: &Shared,
+) -> io::Result<Vec<u8>> {
+    post(&mut answer, "/mcp/json", "application/json", message);
+    let (mut answer, inbox, head, body) = exchange(answer, upstream, shared).await?;
+    respond(&mut answer, &[&inbox.bytes[head..head + body]]);
     inbox.consume(head + body);
     Ok(answer)
 }

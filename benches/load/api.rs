@@ -1,11 +1,14 @@
 //! The loopback API that tool calls reach. It lives in the load's own loop: a process of its own
 //! on the same core would add two switches a call, and the load would be what is measured.
 
-use crate::ring::Ring;
+use crate::ring::{Event, Ring};
+use crate::upstream;
 use memchr::memmem;
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
 
 const REQUEST_BYTES_MAX: usize = 64 << 10;
 const JSON_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
@@ -13,7 +16,7 @@ const XML_HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/xml; charset=utf-8\r\nContent-Length: ";
 
 /// Answers every request with the request's own body, or with `{}` where it has none. An envelope
-/// comes back as the answer of a SOAP service whose messages are alike.
+/// comes back as the answer of a SOAP service whose messages are alike; below `/mcp` are MCP servers.
 pub(crate) struct Api {
     listener: TcpListener,
     connections: HashMap<usize, Vec<u8>>,
@@ -37,6 +40,30 @@ impl Api {
         Ok(())
     }
 
+    /// Serves while `work` goes on beside it: what is set up before a measurement may need the API,
+    /// which is attached to this ring.
+    pub(crate) fn while_serving<T: Send>(
+        &mut self,
+        ring: &mut Ring,
+        work: impl FnOnce() -> io::Result<T> + Send,
+    ) -> io::Result<T> {
+        thread::scope(|scope| {
+            let working = scope.spawn(work);
+            let mut events = Vec::new();
+            while !working.is_finished() {
+                ring.wait(Duration::from_millis(10), &mut events)?;
+                for event in events.drain(..) {
+                    match event {
+                        Event::Accepted(stream) => self.accepted(ring, stream)?,
+                        Event::Received { slot, bytes } => self.received(ring, slot, bytes),
+                        Event::Failed { slot, .. } => self.closed(slot),
+                    }
+                }
+            }
+            working.join().unwrap_or_else(|_| Err(io::Error::other("the work panicked")))
+        })
+    }
+
     pub(crate) fn accepted(&mut self, ring: &mut Ring, stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let slot = ring.add(stream);
@@ -56,13 +83,16 @@ impl Api {
         }
         pending.extend_from_slice(ring.received(slot, bytes));
         if let Some((head, length)) = whole_request(pending) {
-            let body: &[u8] = if length == 0 { b"{}" } else { &pending[head..head + length] };
+            let (request, body) = (&pending[..head], &pending[head..head + length]);
             self.answer.clear();
-            let reply = if body.starts_with(b"<") { XML_HEAD } else { JSON_HEAD };
-            self.answer.extend_from_slice(reply);
-            self.answer.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
-            self.answer.extend_from_slice(b"\r\n\r\n");
-            self.answer.extend_from_slice(body);
+            if !upstream::answer(&mut self.answer, request, body) {
+                let body: &[u8] = if body.is_empty() { b"{}" } else { body };
+                let reply = if body.starts_with(b"<") { XML_HEAD } else { JSON_HEAD };
+                self.answer.extend_from_slice(reply);
+                self.answer.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
+                self.answer.extend_from_slice(b"\r\n\r\n");
+                self.answer.extend_from_slice(body);
+            }
             pending.drain(..head + length);
             ring.send(slot, &self.answer);
         }

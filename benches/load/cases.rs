@@ -3,9 +3,10 @@
 use crate::api::Api;
 use crate::load::{self, Measured, Plan};
 use crate::process::Server;
-use crate::request::{BOTH, EVENT_STREAM, Target, initialize, rpc};
+use crate::request::{BOTH, EVENT_STREAM, Target, initialize, modern_headers, modern_rpc, rpc};
 use crate::setup::{Bare, CLASSES, Governance, Offer, Ringway, Setup};
 use crate::streams::{Delivery, Streams};
+use crate::upstream::{EVENTS, JSON};
 use std::io;
 use std::time::Duration;
 
@@ -49,6 +50,13 @@ enum Shape {
     HopAsStream,
     /// One downstream request to a SOAP service.
     SoapHop,
+    /// As `Hop`, asked by a modern client, which has no session.
+    ModernHop,
+    /// One call of an upstream MCP server that answers with JSON, as the client gets it.
+    Relay,
+    /// One call of an upstream MCP server that answers with an event stream; the client takes nothing
+    /// else either. The bare server relays JSON all the same.
+    RelayAsStream,
     /// Opens a session.
     Open,
 }
@@ -61,6 +69,17 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "tools_call_rest_sse", body: echo, shape: Shape::HopAsStream },
     Case { name: "tools_call_soap", body: soap, shape: Shape::SoapHop },
     Case { name: "initialize", body: initialize, shape: Shape::Open },
+    Case { name: "modern_call_rest_json", body: modern_echo, shape: Shape::ModernHop },
+];
+/// Calls that a Ringway with upstream MCP servers relays; compared with the bare server handing the
+/// message on as it is.
+pub(crate) const RELAYS: &[Case] = &[
+    Case { name: "mcp_upstream_call_json", body: || relay(JSON.tool), shape: Shape::Relay },
+    Case {
+        name: "mcp_upstream_call_sse",
+        body: || relay(EVENTS.tool),
+        shape: Shape::RelayAsStream,
+    },
 ];
 /// A list of as many tools as one application may see; compared with the bare server sending the
 /// same bytes, as `tools_list_50` is.
@@ -77,8 +96,18 @@ fn status() -> String {
     rpc("tools/call", r#"{"name":"runtime_status","arguments":{}}"#)
 }
 
+const ECHO: &str = r#"{"name":"echo","arguments":{"message":"hello from the load tool"}}"#;
+
 fn echo() -> String {
-    rpc("tools/call", r#"{"name":"echo","arguments":{"message":"hello from the load tool"}}"#)
+    rpc("tools/call", ECHO)
+}
+
+fn modern_echo() -> String {
+    modern_rpc("tools/call", ECHO)
+}
+
+fn relay(tool: &str) -> String {
+    rpc("tools/call", &ECHO.replace("\"echo\"", &format!("\"{tool}\"")))
 }
 
 fn soap() -> String {
@@ -94,10 +123,13 @@ pub(crate) fn requests(
     api: &mut Api,
 ) -> io::Result<String> {
     let body = (case.body)();
+    let modern = modern_headers("echo");
+    let headers = if case.shape == Shape::ModernHop { modern.as_str() } else { "" };
     let mut measure = |target: &Target, server: &Server, sessions: bool, event_stream: bool| {
         let plan = Plan {
             target,
             body: &body,
+            headers,
             accept: if event_stream { EVENT_STREAM } else { BOTH },
             sessions,
             event_stream,
@@ -113,13 +145,14 @@ pub(crate) fn requests(
         load::run(&plan, server, api)
     };
     let target = if case.shape == Shape::List { &ringway.lists } else { &ringway.calls };
-    let event_stream = case.shape == Shape::HopAsStream;
+    let event_stream = matches!(case.shape, Shape::HopAsStream | Shape::RelayAsStream);
     let bare_target = match case.shape {
-        Shape::Hop | Shape::HopAsStream => &bare.hops,
+        Shape::Hop | Shape::HopAsStream | Shape::ModernHop => &bare.hops,
         Shape::SoapHop => &bare.soap_hops,
+        Shape::Relay | Shape::RelayAsStream => &bare.relays,
         Shape::Answer | Shape::List | Shape::Open => &bare.answers,
     };
-    let sessions = options.sessions && case.shape != Shape::Open;
+    let sessions = options.sessions && !matches!(case.shape, Shape::Open | Shape::ModernHop);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds {
         ours.push(measure(target, &ringway.server, sessions, event_stream)?);
@@ -131,13 +164,15 @@ pub(crate) fn requests(
 /// What policies, limits and audit cost a call of an HTTP API: two Ringways on the same core, with
 /// and without them, in turn.
 pub(crate) fn governance(setup: &Setup, options: &Options, api: &mut Api) -> io::Result<String> {
-    let start = |name: &str, governance| setup.start_ringway(name, Offer { listed: 1, governance });
+    let offer = |governance| Offer { listed: 1, governance, relays: false };
+    let start = |name: &str, governance| setup.start_ringway(name, offer(governance));
     let (governed, free) = (start("governed", Governance::Full)?, start("free", Governance::Off)?);
     let body = echo();
     let mut measure = |ringway: &Ringway| {
         let plan = Plan {
             target: &ringway.calls,
             body: &body,
+            headers: "",
             accept: BOTH,
             sessions: options.sessions,
             event_stream: false,

@@ -17,6 +17,8 @@ pub(crate) struct Plan<'p> {
     pub(crate) target: &'p Target,
     pub(crate) body: &'p str,
     pub(crate) accept: &'p str,
+    /// More lines of every request's head, each with its end.
+    pub(crate) headers: &'p str,
     /// Whether every connection works in a session of its own.
     pub(crate) sessions: bool,
     /// The kind every answer must be of.
@@ -56,18 +58,28 @@ struct Run<'p> {
 
 pub(crate) fn run(plan: &Plan<'_>, server: &Server, api: &mut Api) -> io::Result<Measured> {
     let mut ring = Ring::new(plan.connections * 2, RECEIVE_BYTES)?;
-    let mut connections = Vec::with_capacity(plan.connections);
     // The load's connections come first, so that a slot's number is a connection's index.
-    for _ in 0..plan.connections {
-        let session = if plan.sessions { Exchange::new(plan.target)?.handshake()? } else { None };
-        connections.push(Connection {
-            slot: ring.add(plan.target.connect()?),
-            request: Request::post(plan.target, plan.accept, session.as_deref(), plan.body),
+    let slots = (0..plan.connections)
+        .map(|_| plan.target.connect().map(|stream| ring.add(stream)))
+        .collect::<io::Result<Vec<_>>>()?;
+    api.attach(&mut ring)?;
+    // A session may be opened upstream as well.
+    let sessions = api.while_serving(&mut ring, || {
+        let open =
+            |_| if plan.sessions { Exchange::new(plan.target)?.handshake() } else { Ok(None) };
+        (0..plan.connections).map(open).collect::<io::Result<Vec<_>>>()
+    })?;
+    let connections = slots
+        .into_iter()
+        .zip(sessions)
+        .map(|(slot, session)| Connection {
+            slot,
+            request: Request::post(plan.target, plan.accept, session.as_deref(), plan.body)
+                .with_headers(plan.headers),
             response: Response::new(),
             sent: Instant::now(),
-        });
-    }
-    api.attach(&mut ring)?;
+        })
+        .collect();
     let run = Run { plan, api, ring, connections, next_id: FIRST_ID, latency: Histogram::new() };
     run.drive(server)
 }

@@ -18,14 +18,20 @@ mod ring;
 mod setup;
 mod streams;
 mod translation;
+mod upstream;
 
 use api::Api;
-use cases::{CASES, FANOUT, GOVERNANCE, IDLE, LIST_5000, Options};
+use cases::{CASES, FANOUT, GOVERNANCE, IDLE, LIST_5000, Options, RELAYS};
 use clap::Parser;
-use setup::{Governance, Offer, Setup};
+use ring::Ring;
+use setup::{Offer, Ringway, Setup};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// For what is asked of the API before anything is measured.
+const RECEIVE_BYTES: usize = 16 << 10;
+const SET_UP_CONNECTIONS: usize = 16;
 
 /// The allocator of the `ringway` binary, for what is measured in process.
 #[cfg(feature = "jemalloc")]
@@ -82,6 +88,7 @@ fn main() -> ExitCode {
     };
     let known: Vec<&str> = CASES
         .iter()
+        .chain(RELAYS)
         .map(|case| case.name)
         .chain([LIST_5000.name, GOVERNANCE, IDLE, FANOUT, catalog::COMPILE, catalog::CHANGE])
         .chain([translation::TRANSLATE, translation::IMPORT])
@@ -99,6 +106,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A Ringway that has asked its upstream MCP servers for their tools. They are served here meanwhile,
+/// by a ring that ends with it: two would take each other's connections.
+fn start_relays(setup: &Setup, api: &mut Api) -> io::Result<Ringway> {
+    let mut ring = Ring::new(SET_UP_CONNECTIONS, RECEIVE_BYTES)?;
+    api.attach(&mut ring)?;
+    api.while_serving(&mut ring, || {
+        let ringway = setup.start_ringway("relays", Offer { relays: true, ..Offer::FIFTY })?;
+        ringway.wait_for_relays()?;
+        Ok(ringway)
+    })
 }
 
 /// A case that fails does not end the others, but the run ends with an error.
@@ -134,8 +153,17 @@ fn run(
             report(case.name, line);
         }
     }
+    if RELAYS.iter().any(|case| wanted(case.name)) {
+        let ringway = start_relays(&setup, &mut api)?;
+        let bare = setup.start_bare("bare-relays", b"{}")?;
+        println!("{}", cases::REQUEST_HEADER);
+        for case in RELAYS.iter().filter(|case| wanted(case.name)) {
+            let line = cases::requests(case, options, (&ringway, &bare), &mut api);
+            report(case.name, line);
+        }
+    }
     if wanted(LIST_5000.name) {
-        let offer = Offer { listed: 5000, governance: Governance::Shipped };
+        let offer = Offer { listed: 5000, ..Offer::FIFTY };
         let ringway = setup.start_ringway(LIST_5000.name, offer)?;
         let bare = setup.start_bare("bare-list", &ringway.tool_list()?)?;
         println!("{}", cases::REQUEST_HEADER);

@@ -2,6 +2,7 @@
 //! before a measurement.
 
 use crate::response::{Progress, Response};
+use memchr::memmem;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 pub(crate) const BOTH: &str = "application/json, text/event-stream";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 pub(crate) const REVISION: &str = "2025-11-25";
+pub(crate) const MODERN_REVISION: &str = "2026-07-28";
 
 /// Ids have ten digits, so that one takes another's place.
 const ID_MARK: &str = "1000000000";
@@ -82,6 +84,16 @@ impl Request {
         Self { bytes: text.into_bytes(), id_at }
     }
 
+    /// With more lines at the end of its head.
+    pub(crate) fn with_headers(mut self, lines: &str) -> Self {
+        if let Some(end) = memmem::find(&self.bytes, b"\r\n\r\n") {
+            let at = end + 2;
+            self.bytes.splice(at..at, lines.bytes());
+            self.id_at = self.id_at.map(|id_at| id_at + lines.len());
+        }
+        self
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -104,6 +116,23 @@ impl Request {
 /// The body of a JSON-RPC request, to be given its id later.
 pub(crate) fn rpc(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{ID_MARK},"method":"{method}","params":{params}}}"#)
+}
+
+/// As [`rpc`], of the modern era: its `params` say which revision and which client this is.
+pub(crate) fn modern_rpc(method: &str, params: &str) -> String {
+    let key = "io.modelcontextprotocol";
+    let version = format!(r#""{key}/protocolVersion":"{MODERN_REVISION}""#);
+    let client = format!(r#""{key}/clientInfo":{{"name":"ringway-load","version":"0.1.0"}}"#);
+    let meta = format!(r#"{{{version},{client},"{key}/clientCapabilities":{{}}}}"#);
+    let params = params.strip_prefix('{').unwrap_or(params);
+    rpc(method, &format!(r#"{{"_meta":{meta},{params}"#))
+}
+
+/// The head lines that go with a modern call of a tool.
+pub(crate) fn modern_headers(tool: &str) -> String {
+    format!(
+        "MCP-Protocol-Version: {MODERN_REVISION}\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+    )
 }
 
 pub(crate) fn initialize() -> String {

@@ -1,8 +1,9 @@
 //! What is measured: the release binary with a catalog of its own, and the bare server beside it,
 //! both on the same core. Everything they write goes into a folder that ends with the run.
 
-use crate::process::{Server, free_address};
+use crate::process::{Server, free_address, pause};
 use crate::request::{BOTH, Exchange, Request, Target, rpc};
+use crate::upstream::{RELAYS, Relay};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -11,8 +12,9 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+const RELAYS_WITHIN: Duration = Duration::from_secs(20);
 pub(crate) const TENANT: &str = "bench";
 /// Sees the tools that are called: `echo` and the appliance's own.
 pub(crate) const CALLS: &str = "calls";
@@ -25,6 +27,8 @@ pub(crate) struct Offer {
     /// Tools of the client application [`LISTS`].
     pub(crate) listed: usize,
     pub(crate) governance: Governance,
+    /// Whether the client application [`CALLS`] sees the tools of upstream MCP servers as well.
+    pub(crate) relays: bool,
 }
 
 /// What stands between a call and its tool.
@@ -39,7 +43,8 @@ pub(crate) enum Governance {
 }
 
 impl Offer {
-    pub(crate) const FIFTY: Self = Self { listed: 50, governance: Governance::Shipped };
+    pub(crate) const FIFTY: Self =
+        Self { listed: 50, governance: Governance::Shipped, relays: false };
 }
 
 pub(crate) struct Setup {
@@ -66,6 +71,7 @@ pub(crate) struct Bare {
     pub(crate) answers: Target,
     pub(crate) hops: Target,
     pub(crate) soap_hops: Target,
+    pub(crate) relays: Target,
     notify: Target,
 }
 
@@ -138,6 +144,7 @@ impl Setup {
             answers: target("/mcp")?,
             hops: target("/hop")?,
             soap_hops: target("/soap")?,
+            relays: target("/relay")?,
             notify: target("/notify")?,
         })
     }
@@ -146,16 +153,30 @@ impl Setup {
 impl Ringway {
     /// The result object of `tools/list`, checked to hold as many tools as it should.
     pub(crate) fn tool_list(&self) -> io::Result<Vec<u8>> {
-        let mut exchange = Exchange::new(&self.lists)?;
-        let session = exchange.handshake()?;
-        let body = rpc("tools/list", "{}");
-        let request = Request::post(&self.lists, BOTH, session.as_deref(), &body);
-        let answer: serde_json::Value = serde_json::from_slice(exchange.ask(&request)?.body())?;
+        let answer = list(&self.lists)?;
         let listed = answer["result"]["tools"].as_array().map_or(0, Vec::len);
         if listed != self.listed {
             return Err(io::Error::other(format!("{listed} tools, not {}", self.listed)));
         }
         Ok(answer["result"].to_string().into_bytes())
+    }
+
+    /// Until the tools of the upstream MCP servers are there, which have to be asked for them.
+    pub(crate) fn wait_for_relays(&self) -> io::Result<()> {
+        let end = Instant::now() + RELAYS_WITHIN;
+        loop {
+            let answer = list(&self.calls)?;
+            let tools = answer["result"]["tools"].as_array().into_iter().flatten();
+            let names: Vec<_> = tools.filter_map(|tool| tool["name"].as_str()).collect();
+            if RELAYS.iter().all(|relay| names.contains(&relay.tool)) {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                let text = format!("the tools of upstream MCP servers are not in {names:?}");
+                return Err(io::Error::other(text));
+            }
+            pause(50);
+        }
     }
 
     /// Has every standing stream told that its tool list changed.
@@ -204,6 +225,14 @@ impl Bare {
         let request = Request::post(&self.notify, BOTH, None, "");
         Exchange::new(&self.notify)?.ask(&request).map(drop)
     }
+}
+
+/// The answer to `tools/list`.
+fn list(target: &Target) -> io::Result<serde_json::Value> {
+    let mut exchange = Exchange::new(target)?;
+    let session = exchange.handshake()?;
+    let request = Request::post(target, BOTH, session.as_deref(), &rpc("tools/list", "{}"));
+    Ok(serde_json::from_slice(exchange.ask(&request)?.body())?)
 }
 
 /// The id in a key, `rw_ID_SECRET`.
@@ -287,6 +316,9 @@ base_url = "http://{api}"
             }
         }
     }
+    if offer.relays {
+        text += &relays_text(api);
+    }
     text += &tool("echo", "echo", "Sends a message to the API and returns what it says.");
     if is_governed {
         text += &format!("limit = {LIMIT}\n");
@@ -299,6 +331,34 @@ base_url = "http://{api}"
         text += &tool("listed", &format!("tool_{number:02}"), &about);
     }
     text
+}
+
+/// The upstream MCP servers, for the client application [`CALLS`].
+fn relays_text(api: SocketAddr) -> String {
+    let one = |relay: &Relay| {
+        let (path, id) = (relay.path, relay.tool);
+        format!(
+            r#"
+[[connection]]
+tenant = "{TENANT}"
+id = "{id}"
+base_url = "http://{api}{path}"
+
+[[toolset]]
+tenant = "{TENANT}"
+id = "{id}"
+kind = "mcp"
+connection = "{id}"
+upstream = {{ definitions = "trust" }}
+
+[[assignment]]
+tenant = "{TENANT}"
+client_application = "{CALLS}"
+toolset = "{id}"
+"#
+        )
+    };
+    RELAYS.iter().map(one).collect()
 }
 
 /// A limit nobody reaches in a few minutes, though it is used up faster than it grows back.

@@ -189,6 +189,8 @@ words! {
         PromptList = "prompt_list",
         /// `prompts/get`
         PromptGet = "prompt_get",
+        /// `completion/complete`
+        Completion = "completion",
         /// A session's begin or end.
         Session = "session",
         /// A tool called over the REST facade.
@@ -204,6 +206,7 @@ impl CallType {
             Self::ResourceRead => "resources/read",
             Self::PromptList => "prompts/list",
             Self::PromptGet => "prompts/get",
+            Self::Completion => "completion/complete",
             Self::RestInvocation => "POST /tools/{tool}",
             Self::ToolDiscovery | Self::SchemaDiscovery | Self::ResourceList | Self::Session => {
                 return None;
@@ -231,6 +234,8 @@ words! {
         ToolError = "tool_error",
         /// It was answered with an error of the protocol.
         Error = "error",
+        /// The client was asked for something first.
+        InputRequired = "input_required",
         /// The client gave up.
         Cancelled = "cancelled",
     }

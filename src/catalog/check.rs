@@ -109,7 +109,12 @@ impl<'a> Checking<'a> {
                 (ToolsetKind::Soap, None) => {
                     self.report(entry, "a toolset of kind `soap` needs a `connection`");
                 }
-                (ToolsetKind::Rest | ToolsetKind::Soap, Some(connection)) if has_tenant => {
+                (ToolsetKind::Mcp, None) => {
+                    self.report(entry, "a toolset of kind `mcp` needs a `connection`");
+                }
+                (ToolsetKind::Rest | ToolsetKind::Soap | ToolsetKind::Mcp, Some(connection))
+                    if has_tenant =>
+                {
                     self.need(entry, Kind::Connection, &format!("{tenant}/{connection}"));
                 }
                 (ToolsetKind::Builtin, Some(_)) => {

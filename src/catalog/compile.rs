@@ -12,17 +12,18 @@ use std::sync::Arc;
 
 use super::deprecated::{DeprecatedNames, FormerTools, Grace, TOOLS_MAX, names_that_went};
 use super::list::{Frame, ToolList};
+use super::messages;
 use super::permission::Policies;
 use super::prompts::{PromptList, instructions};
 use super::shown::{Setting, ShownKey, ShownToolset};
-use super::soap;
+use super::tool::query_fault;
 use super::toolset::{Behind, CompiledToolset};
 use super::view::{View, ViewInputs};
 use super::{
     Assignment, ClientApplication, ClientApplicationId, CompiledConnection, CompiledTool,
     Connection, ConnectionId, DiscoveryMode, Entities, Entity, Entry, MetaTool, Origin,
-    PROBLEMS_MAX, Problem, Tenant, TenantId, Tool, ToolListing, ToolsetId, check, entities,
-    exposed, faults, remarks,
+    PROBLEMS_MAX, Problem, Tenant, TenantId, Tool, ToolListing, ToolsetId, ToolsetKind, check,
+    entities, exposed, faults, remarks,
 };
 use crate::http;
 use crate::settings::Network;
@@ -96,14 +97,20 @@ pub(super) fn compile(
     (made, problems)
 }
 
+impl Compiled {
+    /// All of them, in no order.
+    pub(super) fn toolsets(&self) -> impl Iterator<Item = &CompiledToolset> {
+        self.toolsets.values().map(|toolset| &**toolset)
+    }
+}
+
 impl remarks::Compiled for Compiled {
     fn view(&self, tenant: &str, client_application: &str) -> Option<&View> {
         Some(self.views.get(tenant)?.get(client_application)?)
     }
 
-    fn tool(&self, tool: &Tool) -> Option<&CompiledTool> {
-        let toolset = self.toolsets.get(&(tool.tenant.clone(), tool.toolset.clone()))?;
-        Some(toolset.tool(&tool.name)?)
+    fn toolset(&self, tenant: &TenantId, id: &ToolsetId) -> Option<&CompiledToolset> {
+        Some(self.toolsets.get(&(tenant.clone(), id.clone()))?)
     }
 }
 
@@ -164,9 +171,15 @@ impl Compiler<'_> {
             let before = self.previous.and_then(|previous| previous.toolsets.get(&key));
             let mut faults = faults::of_toolset(entity);
             let known = before.map(|before| (&*before.entity, before.types.as_ref()));
-            let types = soap::types(entity, known, &mut faults);
+            let types = messages::types(entity, known, &mut faults);
+            let definitions = self.entities.definitions.get(&key);
+            let behind = Behind::new(entity, &self.made.connections, types.as_ref(), definitions);
+            if entity.kind != ToolsetKind::Mcp
+                && let Some(connection) = behind.of_toolset().filter(|one| one.has_query())
+            {
+                faults.push(format!("connection: {}", query_fault(&connection.id)));
+            }
             report(entry, faults, &mut self.problems);
-            let behind = Behind::new(entity, &self.made.connections, types.as_ref());
             let own = tools.remove(&(entity.tenant.as_str(), entity.id.as_str()));
             let own = own.unwrap_or_default();
             let problems = &mut self.problems;
@@ -181,7 +194,7 @@ impl Compiler<'_> {
         self.made.former.bound(TOOLS_MAX);
         // Tools of toolsets that are not there: what else is wrong with them is told too.
         for entry in tools.into_values().flatten() {
-            let nothing = soap::Backing::nothing(&entry.value);
+            let nothing = messages::Backing::nothing(&entry.value);
             if let Err(faults) = CompiledTool::rest(&entry.value, nothing) {
                 report(entry, faults, &mut self.problems);
             }
@@ -268,7 +281,7 @@ impl Compiler<'_> {
             title: client.title.as_deref().map(Into::into),
             open: client.open,
             require_session: client.require_session,
-            instructions: instructions(client, &prompts.prompts, needs_discovery, is_searched),
+            instructions: instructions(client, &prompts, needs_discovery, is_searched),
             allowed_origins: Arc::clone(&tenant.allowed_origins),
             sessions_max: tenant.entity.sessions_max,
             dialect: client.schema_dialect,
@@ -367,10 +380,11 @@ fn prompts(
     before: Option<&Arc<View>>,
 ) -> Arc<PromptList> {
     let parts = inputs.assignments.iter().map(|assignment| &**assignment);
-    let prompts =
-        PromptList::compile(client, parts.zip(list.toolsets.iter().map(|shown| &**shown)));
-    match before.filter(|before| before.prompts.prompts == prompts.prompts) {
-        Some(before) => Arc::clone(&before.prompts),
+    let assigned = parts.zip(list.toolsets.iter().map(|shown| &**shown));
+    let before = before.map(|before| &before.prompts);
+    let prompts = PromptList::compile(client, assigned, before.map(|before| &**before));
+    match before.filter(|before| before.is_of(&prompts)) {
+        Some(before) => Arc::clone(before),
         None => Arc::new(prompts),
     }
 }

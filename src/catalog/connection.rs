@@ -48,6 +48,9 @@ pub struct CompiledConnection {
     pub authority: Box<str>,
     /// What stands before every tool's path: empty, or `/` and more without a `/` at its end.
     pub base_path: Box<str>,
+    /// Path and query of the URL exactly as they are written, for what is asked for at the URL
+    /// itself and not below it: an MCP server.
+    pub target: Box<str>,
     /// Sent with every request, besides the headers of credentials.
     pub headers: Vec<(Box<str>, Secret)>,
     /// What it proves itself with.
@@ -137,6 +140,7 @@ impl CompiledConnection {
             port: base.port,
             authority: base.authority,
             base_path: base.path,
+            target: base.target,
             headers,
             credentials,
             client_certificate: connection.client_certificate.clone(),
@@ -156,6 +160,11 @@ impl CompiledConnection {
 }
 
 impl CompiledConnection {
+    /// Whether its URL has a query, which nothing can be appended to.
+    pub(super) fn has_query(&self) -> bool {
+        self.target.contains('?')
+    }
+
     /// Whether requests have a header of this name whatever a tool says.
     pub(super) fn sets_header(&self, name: &str) -> bool {
         let is_it = |other: &str| other.eq_ignore_ascii_case(name);
@@ -182,6 +191,8 @@ pub(super) struct Base {
     pub(super) port: u16,
     pub(super) authority: Box<str>,
     pub(super) path: Box<str>,
+    /// With the query, as it is written.
+    target: Box<str>,
 }
 
 impl Base {
@@ -202,8 +213,8 @@ impl Base {
         if !url.username().is_empty() || url.password().is_some() {
             return Err("must not carry a user or password: use `credentials`".to_owned());
         }
-        if url.fragment().is_some() || url.query().is_some() {
-            return Err("must end with its path, without `?` or `#`".to_owned());
+        if url.fragment().is_some() {
+            return Err("must not have a fragment: remove `#` and what follows".to_owned());
         }
         let host = match url.host() {
             Some(Host::Domain(name)) => name.to_owned(),
@@ -223,7 +234,28 @@ impl Base {
             port,
             authority: authority.into(),
             path: url.path().trim_end_matches('/').into(),
+            target: target(text, &url).into(),
         })
+    }
+}
+
+/// What follows the authority, as it is written. Servers may tell `/mcp` from `/mcp/`, and what
+/// was escaped from what was not. Where that could not be sent, as the URL has it.
+fn target(text: &str, url: &Url) -> String {
+    let is_sendable = |byte: u8| byte.is_ascii_graphic() && !br#""<>\^`{|}"#.contains(&byte);
+    let written = text.split_once("://").map(|(_, rest)| rest);
+    let written = written.and_then(|rest| {
+        let end = rest.find(['/', '?', '\\']).unwrap_or(rest.len());
+        if end == 0 { None } else { rest.get(end..) }
+    });
+    match written {
+        Some("") => "/".to_owned(),
+        Some(written) if written.bytes().all(is_sendable) && written.starts_with('/') => {
+            written.to_owned()
+        }
+        _ => url
+            .query()
+            .map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path())),
     }
 }
 
@@ -412,6 +444,26 @@ mod tests {
     }
 
     #[test]
+    fn the_target_is_as_it_is_written() {
+        for (url, expected) in [
+            ("https://h", "/"),
+            ("https://h/", "/"),
+            ("https://h/mcp", "/mcp"),
+            ("https://h/mcp/", "/mcp/"),
+            ("https://h:8443/a/../%7Emcp//?k=a%2Fb&x", "/a/../%7Emcp//?k=a%2Fb&x"),
+            ("https://h?key=1", "/?key=1"),
+            ("https://[::1]:8443/mcp?", "/mcp?"),
+            ("https://h/größe{x}", "/gr%C3%B6%C3%9Fe%7Bx%7D"),
+            (r"https://h\mcp", "/mcp"),
+            ("https:h/mcp", "/mcp"),
+            ("https:///h/mcp", "/mcp"),
+        ] {
+            let compiled = compile(&connection(url, &[])).unwrap();
+            assert_eq!(&*compiled.target, expected, "{url}");
+        }
+    }
+
+    #[test]
     fn bad_urls_are_refused() {
         for (url, expected) in [
             ("", "relative URL without a base"),
@@ -419,8 +471,7 @@ mod tests {
             ("ftp://h/", "expected http:// or https://"),
             ("http://", "empty host"),
             ("http://user:pw@h/", "must not carry a user"),
-            ("http://h/?a=b", "without `?` or `#`"),
-            ("http://h/#a", "without `?` or `#`"),
+            ("http://h/#a", "must not have a fragment"),
             ("http://h:0/", "port 0"),
             ("http://h:99999/", "invalid port"),
             ("http://h/a\r\nb", "white space or control"),

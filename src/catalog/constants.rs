@@ -39,6 +39,18 @@ fn secret_of(rule: &FieldRule) -> Option<&Value> {
 
 /// The secrets that a tool always sends, each with its name.
 pub(super) fn of_tool(tool: &Tool) -> Box<[(Box<str>, Secret)]> {
+    secrets(tool, secret_of)
+}
+
+/// The secrets among the arguments that a tool of an MCP server always gets.
+pub(super) fn of_override(tool: &Tool) -> Box<[(Box<str>, Secret)]> {
+    secrets(tool, |rule| rule.constant.as_ref().filter(|_| is_credential(&rule.source_field_name)))
+}
+
+fn secrets<'a>(
+    tool: &'a Tool,
+    secret_of: impl Fn(&'a FieldRule) -> Option<&'a Value>,
+) -> Box<[(Box<str>, Secret)]> {
     let mut found = Vec::new();
     for rule in &tool.fields {
         let values = match secret_of(rule) {

@@ -226,7 +226,10 @@ impl FormerTools {
             }
         }
         for tool in before.into_iter().flat_map(|before| &before.tools) {
-            let Some(entity) = &tool.entity else { continue };
+            // What a server takes back is gone at once: it may be what is not accepted any more.
+            let Some(entity) = tool.entity.as_ref().filter(|_| !tool.is_upstream()) else {
+                continue;
+            };
             if after.tool(&tool.source_name).is_none() {
                 let former = FormerTool {
                     entity: Arc::clone(entity),

@@ -32,20 +32,32 @@ impl Effects {
     /// section 9.2), with the argument that decides where there is one.
     pub(super) fn compile(tool: &Tool, request: &RequestPlan, faults: &mut Vec<String>) -> Self {
         let base = tool.side_effect.unwrap_or_else(|| by_method(tool.annotations, tool.method));
-        let by_argument = tool.side_effect_by.as_ref().and_then(|by| {
+        let has_argument = |path: &str| request.has_single_argument(path);
+        Self::of(base, tool.side_effect_by.as_ref(), request.input_schema(), has_argument, faults)
+    }
+
+    /// `base`, and the argument that decides where there is one.
+    pub(super) fn of(
+        base: SideEffect,
+        by: Option<&SideEffectBy>,
+        input: &Value,
+        has_argument: impl Fn(&str) -> bool,
+        faults: &mut Vec<String>,
+    ) -> Self {
+        let by_argument = by.and_then(|by| {
             let SideEffectBy { argument, values } = by;
-            if !request.has_single_argument(argument) {
+            if !has_argument(argument) {
                 let shown = super::names::shortened(argument);
                 faults.push(format!(
                     "side_effect_by.argument: no single field is exposed as {shown:?}"
                 ));
                 return None;
             }
-            if let Some(value) = unlisted(request.input_schema(), argument, values) {
+            if let Some(value) = unlisted(input, argument, values) {
                 let shown = super::names::shortened(value);
                 faults.push(format!("side_effect_by.values: the argument is never {shown:?}"));
             }
-            let default = declared_default(request.input_schema(), argument);
+            let default = declared_default(input, argument);
             let absent = default.and_then(|text| values.get(&text)).copied().unwrap_or(base);
             let (argument, values) = (argument.as_str().into(), values.clone());
             Some(EffectByArgument { argument, values, absent })
@@ -107,12 +119,11 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-fn by_method(said: Annotations, method: ToolMethod) -> SideEffect {
+fn by_method(said: Annotations, method: Option<ToolMethod>) -> SideEffect {
+    use ToolMethod::{Delete, Get, Head};
     match (said.read_only_hint, said.destructive_hint, method) {
-        (Some(true), ..) | (None, None | Some(false), ToolMethod::Get | ToolMethod::Head) => {
-            SideEffect::Read
-        }
-        (_, Some(true), _) | (_, None, ToolMethod::Delete) => SideEffect::Destructive,
+        (Some(true), ..) | (None, None | Some(false), Some(Get | Head)) => SideEffect::Read,
+        (_, Some(true), _) | (_, None, Some(Delete)) => SideEffect::Destructive,
         _ => SideEffect::Write,
     }
 }
@@ -128,7 +139,7 @@ mod tests {
         );
         let tool: Tool = toml::from_str(&text).unwrap();
         let plan = RequestPlan::compile(
-            tool.method.as_str(),
+            tool.method.unwrap().as_str(),
             &tool.path,
             &tool.fields,
             RequestBody::default(),

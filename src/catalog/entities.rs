@@ -319,6 +319,7 @@ impl Entities {
         overlay(&mut self.toolsets, newer.toolsets);
         overlay(&mut self.tools, newer.tools);
         overlay(&mut self.assignments, newer.assignments);
+        self.definitions.extend(newer.definitions);
         self.gaps.names.extend(newer.gaps.names);
         self.gaps.kinds.extend(newer.gaps.kinds);
     }

@@ -35,6 +35,8 @@ const TRIES_MAX: u8 = 8;
 pub(super) struct Wanting<'a> {
     pub(super) toolset: &'a str,
     pub(super) operation: &'a str,
+    /// What the name is made from: the operation's, or what an operator wants.
+    pub(super) name: &'a str,
 }
 
 /// The name of an operation that nobody else in the view wants.
@@ -58,8 +60,7 @@ pub(super) fn resolve(
 ) -> Result<Vec<ToolName>, Vec<usize>> {
     type Holders = SmallVec<[usize; 2]>;
     let mut tries = vec![0_u8; tools.len()];
-    let mut names: Vec<ToolName> =
-        tools.iter().map(|tool| natural(tool.operation, budget)).collect();
+    let mut names: Vec<ToolName> = tools.iter().map(|tool| natural(tool.name, budget)).collect();
     let mut holders: HashMap<ToolName, Holders> = HashMap::with_capacity(names.len());
     let mut touched: Vec<ToolName> = names.clone();
     for (place, name) in names.iter().enumerate() {
@@ -92,14 +93,14 @@ pub(super) fn resolve(
 }
 
 fn attempt(tool: Wanting<'_>, tries: u8, budget: u8) -> ToolName {
-    let Wanting { toolset, operation } = tool;
+    let Wanting { toolset, operation, name } = tool;
     let digits = if tries <= 2 { TAIL_DIGITS } else { LONG_TAIL_DIGITS };
     let salt = tries.to_string();
     match tries {
-        0 => natural(operation, budget),
-        1 => within(fitted(&format!("{toolset}_{operation}")), &[toolset, operation], budget),
-        2 => tailed(&fitted(operation), &[toolset, operation], digits, budget),
-        _ => tailed(&fitted(operation), &[toolset, operation, &salt], digits, budget),
+        0 => natural(name, budget),
+        1 => within(fitted(&format!("{toolset}_{name}")), &[toolset, operation], budget),
+        2 => tailed(&fitted(name), &[toolset, operation], digits, budget),
+        _ => tailed(&fitted(name), &[toolset, operation, &salt], digits, budget),
     }
 }
 
@@ -164,8 +165,10 @@ mod tests {
     use super::*;
 
     fn named(tools: &[(&str, &str)], budget: u8) -> Vec<String> {
-        let wanting: Vec<Wanting<'_>> =
-            tools.iter().map(|&(toolset, operation)| Wanting { toolset, operation }).collect();
+        let wanting: Vec<Wanting<'_>> = tools
+            .iter()
+            .map(|&(toolset, operation)| Wanting { toolset, operation, name: operation })
+            .collect();
         let names = resolve(&wanting, budget, |name| name == "call_tool").unwrap();
         names.iter().map(|name| name.as_str().to_owned()).collect()
     }
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn one_tool_twice_is_told() {
-        let twice = [Wanting { toolset: "a", operation: "b" }; 2];
+        let twice = [Wanting { toolset: "a", operation: "b", name: "b" }; 2];
         assert_eq!(resolve(&twice, 48, |_| false).unwrap_err(), [0, 1]);
     }
 

@@ -4,13 +4,21 @@ use super::model::SideEffectBy;
 use super::policy::PATTERNS_MAX;
 use super::{
     Assignment, ClientApplication, PromptMode, RATE_COUNT_MAX, SideEffect, Tenant, Tool, Toolset,
+    ToolsetKind, Upstream, UpstreamTransport,
 };
-use crate::mapping::FieldPath;
+use crate::mapping::{BodyFormat, FieldPath, PassedPlan};
 
 /// Longest description of a tool, prompt or instructions of a client application, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 65_536;
 /// Longest title, in bytes.
 pub const TITLE_BYTES_MAX: usize = 512;
+
+/// What an MCP server can be held to speak, the newest last.
+const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+/// A second: a shorter grace time would not outlast a restart.
+const GRACE_MS_MIN: u64 = 1_000;
+/// Thirty days.
+const GRACE_MS_MAX: u64 = 30 * 86_400_000;
 
 const REDACTED_MAX: usize = 100;
 const REDACTED_BYTES_MAX: usize = 1_024;
@@ -71,7 +79,26 @@ pub(super) fn of_toolset(toolset: &Toolset) -> Vec<String> {
     {
         text(key, value.as_deref(), DESCRIPTION_BYTES_MAX, &mut faults);
     }
+    if toolset.kind == ToolsetKind::Mcp {
+        upstream(&toolset.upstream, &mut faults);
+    } else if toolset.upstream != Upstream::default() {
+        faults.push("upstream: only a toolset of kind `mcp` has it".to_owned());
+    }
     faults
+}
+
+fn upstream(upstream: &Upstream, faults: &mut Vec<String>) {
+    let revision = upstream.revision.as_deref();
+    if revision.is_some_and(|revision| !REVISIONS.contains(&revision)) {
+        faults.push(format!("upstream.revision: expected one of {}", REVISIONS.join(", ")));
+    }
+    if upstream.transport == UpstreamTransport::HttpSse && revision == REVISIONS.last().copied() {
+        faults.push("upstream.transport: this revision has no HTTP+SSE".to_owned());
+    }
+    let grace = GRACE_MS_MIN..=GRACE_MS_MAX;
+    if upstream.grace_ms.is_some_and(|grace_ms| !grace.contains(&grace_ms)) {
+        faults.push(format!("upstream.grace_ms: expected {GRACE_MS_MIN} to {GRACE_MS_MAX}"));
+    }
 }
 
 pub(super) fn of_assignment(assignment: &Assignment) -> Vec<String> {
@@ -85,12 +112,46 @@ pub(super) fn of_assignment(assignment: &Assignment) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a tool besides its mapping, whose compiler finds that.
-pub(super) fn of_tool(tool: &Tool) -> Vec<String> {
-    let mut faults = Vec::new();
+/// What a tool must have that is mapped, and what it must not.
+pub(super) fn of_mapping(tool: &Tool, faults: &mut Vec<String>) {
     if tool.description.trim().is_empty() {
         faults.push("description: is empty; models choose tools by it".to_owned());
     }
+    if tool.method.is_none() {
+        faults.push("method: is missing".to_owned());
+    }
+    for rule in tool.fields.iter().chain(&tool.response_fields).filter(|rule| rule.hidden) {
+        faults.push(format!(
+            "field {}: hidden is for tools of MCP servers; leave the rule out",
+            rule.source_field_name
+        ));
+    }
+}
+
+/// What makes no sense of a tool of an MCP server, and what is wrong with its rules.
+pub(super) fn of_override(tool: &Tool, faults: &mut Vec<String>) {
+    let said = [
+        ("method", tool.method.is_some()),
+        ("path", !tool.path.is_empty()),
+        ("connection", tool.connection.is_some()),
+        ("body_format", tool.body_format != BodyFormat::default()),
+        ("body_content_type", tool.body_content_type.is_some()),
+        ("requires", !tool.requires.is_empty()),
+        ("soap", tool.soap.is_some()),
+        ("polling", tool.polling.is_some()),
+        ("idempotency_key_header", tool.idempotency_key_header.is_some()),
+        ("response_fields", !tool.response_fields.is_empty()),
+        ("pass_unmapped", tool.pass_unmapped),
+    ];
+    for (key, _) in said.into_iter().filter(|(_, is_said)| *is_said) {
+        faults.push(format!("{key}: tools of a toolset of kind `mcp` have none; remove it"));
+    }
+    faults.extend(PassedPlan::faults(&tool.fields));
+}
+
+/// What is wrong with a tool besides its mapping, whose compiler finds that.
+pub(super) fn of_tool(tool: &Tool) -> Vec<String> {
+    let mut faults = Vec::new();
     text("description", Some(&tool.description), DESCRIPTION_BYTES_MAX, &mut faults);
     text("title", tool.title.as_deref(), TITLE_BYTES_MAX, &mut faults);
     side_effects(tool, &mut faults);

@@ -151,7 +151,7 @@ fn every_bad_entity_is_reported_with_its_line_in_each_format() {
     const MESSAGES: [&str; 8] = [
         "client_application: unknown field `opne`, expected one of `tenant`, `id`",
         "connection: headers.Authorization: expected text",
-        "toolset: kind: unknown variant `rset`, expected one of `rest`, `soap`, `builtin`",
+        "toolset: kind: unknown variant `rset`, expected one of `rest`, `soap`, `mcp`, `builtin`",
         "tool: name: \"list/pets\" is not a tool name",
         "tool: missing field `path`",
         "tool: method: unknown variant `get`, expected one of `GET`",

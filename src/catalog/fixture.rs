@@ -3,7 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Entities, Snapshot, View, files};
+use serde_json::Value;
+
+use super::{
+    Definition, DefinitionKind, Definitions, Entities, Snapshot, View, canonical_hash, files,
+};
+use crate::json::OwnedRaw;
 
 /// `acme/desk` with the tools about the appliance itself.
 pub(crate) const APPLIANCE: &str = r#"
@@ -83,6 +88,24 @@ client_application = "desk"
 toolset = "shop"
 "#
     )
+}
+
+/// What an MCP server says of one thing it offers.
+pub(crate) fn definition(kind: DefinitionKind, said: &Value) -> Definition {
+    let key = match kind {
+        DefinitionKind::Tool | DefinitionKind::Prompt => "name",
+        DefinitionKind::Resource => "uri",
+        DefinitionKind::ResourceTemplate => "uriTemplate",
+    };
+    let json = OwnedRaw::parse(said.to_string().as_bytes()).unwrap();
+    let hash = canonical_hash(json.as_raw());
+    Definition { kind, name: said[key].as_str().unwrap().into(), json, hash }
+}
+
+/// What an MCP server offers: entries of its lists.
+pub(crate) fn definitions(all: &[(DefinitionKind, Value)]) -> Arc<Definitions> {
+    let all = all.iter().map(|(kind, said)| Arc::new(definition(*kind, said))).collect();
+    Arc::new(Definitions { all, ..Definitions::default() })
 }
 
 /// What a good TOML file declares.

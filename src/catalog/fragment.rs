@@ -22,14 +22,14 @@ pub enum ToolShape {
     V20250326,
     /// And a title, an output schema and `_meta`.
     V20250618,
-    /// As 2025-06-18.
+    /// And icons.
     V20251125,
-    /// As 2025-06-18.
+    /// And output schemas of any kind.
     V20260728,
 }
 
-/// How many shapes differ.
-pub(super) const SHAPES: usize = 3;
+/// How many shapes there are.
+pub(super) const SHAPES: usize = 5;
 
 impl ToolShape {
     /// The place of its bytes among those of all shapes.
@@ -37,13 +37,26 @@ impl ToolShape {
         match self {
             Self::V20241105 => 0,
             Self::V20250326 => 1,
-            Self::V20250618 | Self::V20251125 | Self::V20260728 => 2,
+            Self::V20250618 => 2,
+            Self::V20251125 => 3,
+            Self::V20260728 => 4,
         }
+    }
+
+    /// The shape whose bytes are the same where nothing has an icon, and no output schema is of
+    /// another kind than an object.
+    pub(super) fn plain(self) -> Self {
+        self.min(Self::V20250618)
     }
 
     /// Whether things have titles.
     pub(super) fn has_titles(self) -> bool {
         self >= Self::V20250618
+    }
+
+    /// Whether things have icons.
+    pub(super) fn has_icons(self) -> bool {
+        self >= Self::V20251125
     }
 }
 
@@ -58,34 +71,49 @@ pub(super) struct Fragment {
     common: usize,
     /// What 2025-03-26 adds to them.
     annotations: Box<[u8]>,
+    /// As 2025-06-18 and 2025-11-25 have it, where that is something else than `newest`.
+    titled: Option<Box<[Box<[u8]>; 2]>>,
     oldest: OnceLock<Box<[u8]>>,
     middle: OnceLock<Box<[u8]>>,
 }
 
+/// What lists show of a tool as others wrote it: JSON without blanks.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    /// The full input schema.
+    pub(super) input: Box<str>,
+    /// The full output schema.
+    pub(super) output: Option<Box<str>>,
+    /// An array.
+    pub(super) icons: Option<Box<str>>,
+    /// Members of `_meta`, one behind the other.
+    pub(super) meta: Option<Box<str>>,
+}
+
 impl Fragment {
     pub(super) fn new(entry: &EntryText<'_>, dialect: Dialect, discovery: DiscoveryMode) -> Self {
-        let input = shown_input(entry.input_schema, dialect, discovery);
-        let output = entry.output_schema.and_then(|full| shown_output(full, discovery));
         let mut out = Vec::with_capacity(256 + entry.description.len());
         out.extend_from_slice(b"{\"name\":");
         write_string(&mut out, entry.name);
-        out.extend_from_slice(b",\"description\":");
-        write_string(&mut out, entry.description);
+        if !entry.description.is_empty() {
+            out.extend_from_slice(b",\"description\":");
+            write_string(&mut out, entry.description);
+        }
         out.extend_from_slice(b",\"inputSchema\":");
-        write_value(&mut out, &input);
+        match entry.written.filter(|_| (dialect, discovery) == AS_WRITTEN) {
+            Some(written) => out.extend_from_slice(written.input.as_bytes()),
+            None => write_value(&mut out, &shown_input(entry.input_schema, dialect, discovery)),
+        }
         let common = out.len();
-        if let Some(title) = entry.title {
-            out.extend_from_slice(b",\"title\":");
-            write_string(&mut out, title);
-        }
-        if let Some(output) = output {
-            out.extend_from_slice(b",\"outputSchema\":");
-            write_value(&mut out, &output);
-        }
-        write_annotations(&mut out, entry.hints, None);
-        out.extend_from_slice(b",\"_meta\":");
-        write_value(&mut out, &json!({ SAFETY_META: entry.safety.value() }));
-        out.push(b'}');
+        let shaped = |shape| {
+            let mut shaped = out.clone();
+            entry.write_titled(&mut shaped, discovery, shape);
+            shaped.into_boxed_slice()
+        };
+        let titled = entry
+            .has_shapes()
+            .then(|| Box::new([shaped(ToolShape::V20250618), shaped(ToolShape::V20251125)]));
+        entry.write_titled(&mut out, discovery, ToolShape::V20260728);
         let mut annotations = Vec::new();
         // Before tools had titles, annotations had.
         write_annotations(&mut annotations, entry.hints, entry.title);
@@ -93,6 +121,7 @@ impl Fragment {
             newest: out.into(),
             common,
             annotations: annotations.into(),
+            titled,
             oldest: OnceLock::new(),
             middle: OnceLock::new(),
         }
@@ -107,6 +136,7 @@ impl Fragment {
             description: meta_tool.description(),
             input_schema: &meta_tool.input_schema(),
             output_schema: None,
+            written: None,
             hints: Hints {
                 read_only: Some(reads_only),
                 destructive: None,
@@ -129,8 +159,15 @@ impl Fragment {
         match shape {
             ToolShape::V20241105 => self.oldest.get_or_init(|| self.cut(b"")),
             ToolShape::V20250326 => self.middle.get_or_init(|| self.cut(&self.annotations)),
-            ToolShape::V20250618 | ToolShape::V20251125 | ToolShape::V20260728 => &self.newest,
+            ToolShape::V20250618 => self.titled.as_deref().map_or(&self.newest, |[old, _]| old),
+            ToolShape::V20251125 => self.titled.as_deref().map_or(&self.newest, |[_, new]| new),
+            ToolShape::V20260728 => &self.newest,
         }
+    }
+
+    /// Whether shapes with titles differ.
+    pub(super) fn has_shapes(&self) -> bool {
+        self.titled.is_some()
     }
 
     fn cut(&self, tail: &[u8]) -> Box<[u8]> {
@@ -140,7 +177,9 @@ impl Fragment {
 
     /// Whether clients of every revision see the same.
     pub(super) fn shows_the_same(&self, other: &Self) -> bool {
-        self.newest == other.newest && self.annotations == other.annotations
+        self.newest == other.newest
+            && self.annotations == other.annotations
+            && self.titled == other.titled
     }
 }
 
@@ -151,11 +190,70 @@ pub(super) struct EntryText<'a> {
     pub(super) description: &'a str,
     pub(super) input_schema: &'a Value,
     pub(super) output_schema: Option<&'a Value>,
+    /// Shown in place of what it is about, where that is to be shown as it is.
+    pub(super) written: Option<&'a Written>,
     pub(super) hints: Hints,
     pub(super) safety: Safety<'a>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Schemas are shown as they are.
+const AS_WRITTEN: (Dialect, DiscoveryMode) = (Dialect::Full, DiscoveryMode::Full);
+
+impl EntryText<'_> {
+    /// Whether shapes with titles differ.
+    fn has_shapes(&self) -> bool {
+        self.written.is_some_and(|written| written.icons.is_some())
+            || self.output_schema.is_some_and(|schema| !is_of_objects(schema))
+    }
+
+    /// What revisions with titles have besides what all have.
+    fn write_titled(&self, out: &mut Vec<u8>, discovery: DiscoveryMode, shape: ToolShape) {
+        if let Some(title) = self.title {
+            out.extend_from_slice(b",\"title\":");
+            write_string(out, title);
+        }
+        // Before 2026-07-28 its root had to be of objects: readers refuse the whole list otherwise.
+        let is_known = |full: &&Value| shape >= ToolShape::V20260728 || is_of_objects(full);
+        if let Some(full) = self.output_schema.filter(is_known) {
+            let written = self.written.and_then(|written| written.output.as_deref());
+            let written = written.filter(|_| discovery == DiscoveryMode::Full);
+            match (written, shown_output(full, discovery)) {
+                (Some(written), _) => {
+                    out.extend_from_slice(b",\"outputSchema\":");
+                    out.extend_from_slice(written.as_bytes());
+                }
+                (None, Some(output)) => {
+                    out.extend_from_slice(b",\"outputSchema\":");
+                    write_value(out, &output);
+                }
+                (None, None) => {}
+            }
+        }
+        write_annotations(out, self.hints, None);
+        if let Some(icons) = self.written.and_then(|written| written.icons.as_deref())
+            && shape.has_icons()
+        {
+            out.extend_from_slice(b",\"icons\":");
+            out.extend_from_slice(icons.as_bytes());
+        }
+        out.extend_from_slice(b",\"_meta\":{");
+        write_string(out, SAFETY_META);
+        out.push(b':');
+        write_value(out, &self.safety.value());
+        if let Some(meta) = self.written.and_then(|written| written.meta.as_deref()) {
+            out.push(b',');
+            out.extend_from_slice(meta.as_bytes());
+        }
+        out.extend_from_slice(b"}}");
+    }
+}
+
+/// Whether a schema says that it is of objects.
+pub(super) fn is_of_objects(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object")
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Hints {
     pub(super) read_only: Option<bool>,
     pub(super) destructive: Option<bool>,
@@ -262,6 +360,7 @@ mod tests {
             description: "Lists pets.",
             input_schema: input,
             output_schema: Some(output),
+            written: None,
             hints: Hints {
                 read_only: Some(true),
                 destructive: None,

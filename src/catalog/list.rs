@@ -37,6 +37,8 @@ pub(super) struct ToolList {
     /// Tools whose names others wanted too.
     renamed: Vec<Arc<ViewTool>>,
     pub(super) logs_payloads: bool,
+    /// Whether shapes with titles differ.
+    has_shapes: bool,
     results: [OnceLock<Arc<[u8]>>; SHAPES],
     search: OnceLock<SearchIndex>,
 }
@@ -87,6 +89,7 @@ impl ToolList {
             // Written now, off the cores.
             tool.entry();
         }
+        let has_shapes = listed.iter().any(|tool| tool.entry().has_shapes());
         let mut meta_tools: Vec<MetaTool> = Vec::new();
         if favourites.is_some() {
             meta_tools.extend(MetaTool::SEARCH);
@@ -107,6 +110,7 @@ impl ToolList {
             meta_tools,
             favourites,
             renamed,
+            has_shapes,
             results: Default::default(),
             search: OnceLock::new(),
         })
@@ -218,12 +222,17 @@ impl ToolList {
                 None => false,
             })
         };
-        self.results[shape.place()].get().is_some() || is_small()
+        self.results[self.place(shape)].get().is_some() || is_small()
+    }
+
+    /// Shapes that do not differ have one result.
+    fn place(&self, shape: ToolShape) -> usize {
+        if self.has_shapes { shape.place() } else { shape.plain().place() }
     }
 
     /// The finished result of `tools/list` in one page.
     pub(super) fn result(&self, shape: ToolShape) -> &Arc<[u8]> {
-        self.results[shape.place()].get_or_init(|| {
+        self.results[self.place(shape)].get_or_init(|| {
             let fragments = self.entries().map(|entry| entry.fragment(shape));
             result("tools", fragments)
         })
@@ -354,6 +363,7 @@ fn tell_apart(
         .map(|tool| Wanting {
             toolset: tool.toolset.as_str(),
             operation: tool.source_name.as_str(),
+            name: tool.wanted_name(),
         })
         .collect();
     let names = match exposed::resolve(&wanting, budget, is_reserved) {

@@ -25,6 +25,7 @@
 //! Only [`files`] reads files, and never on a core.
 
 mod builtin;
+mod canonical;
 mod change;
 mod check;
 mod compile;
@@ -48,9 +49,13 @@ mod fragment;
 mod history;
 mod limits;
 mod list;
+mod messages;
 mod meta_tool;
 mod model;
 mod names;
+mod offer;
+mod offered;
+mod offers;
 mod permission;
 mod policy;
 mod polling;
@@ -64,17 +69,20 @@ pub mod search;
 mod secrets;
 mod shown;
 mod snapshot;
-mod soap;
 mod tool;
 mod toolset;
 mod tree;
 mod upstream;
+mod upstream_text;
+mod upstream_tool;
+mod uri_template;
 mod view;
 mod yaml;
 
 pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
+pub use canonical::canonical_hash;
 pub use change::{EntityChange, FieldChange};
 pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
 pub use constants::is_credential;
@@ -95,15 +103,16 @@ pub use limits::{Limits, RATE_COUNT_MAX, RATE_SECONDS_MAX, Rate};
 pub use list::ListEntry;
 pub use meta_tool::MetaTool;
 pub use model::{
-    Annotations, Assignment, ClientApplication, Connection, Correlation, CorrelationStrategy,
-    DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing,
-    ToolMethod, Toolset, ToolsetKind,
+    Annotations, Assignment, ClientApplication, Confirm, Connection, Correlation,
+    CorrelationStrategy, DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy,
+    Tenant, Tool, ToolListing, ToolMethod, Toolset, ToolsetKind,
 };
 pub(crate) use names::is_match;
 pub use names::{
     ClientApplicationId, ConnectionId, InvalidName, NAME_BYTES_MAX, OPERATION_NAME_BYTES_MAX,
     OperationName, TenantId, ToolName, ToolPattern, ToolsetId,
 };
+pub use offers::{OfferedPrompt, OfferedResource};
 pub use permission::{Condition, DenialReason, Grant, Judgement, Permission, PolicyOwner, Verdict};
 pub use policy::{
     ClockTime, PATTERNS_MAX, POLICY_PATTERNS_MAX, POLICY_RULES_MAX, Policy, PolicyEffect,

@@ -12,10 +12,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     CircuitBreaker, ClientApplicationId, ClientCertificate, ConnectionId, Credential, Limits,
-    OperationName, Policy, Rate, Retries, SideEffect, TenantId, ToolPattern, ToolsetId, Upstream,
+    OperationName, Policy, Rate, Retries, SideEffect, TenantId, ToolName, ToolPattern, ToolsetId,
+    Upstream,
 };
 use crate::mapping::{
-    BodyFormat, Dialect, FieldRule, Requirement, ResultBudget, SoapOperation, XmlTypes,
+    BodyFormat, Dialect, FieldRule, Requirement, ResultBudget, SoapOperation, XmlBodies, XmlTypes,
 };
 use crate::settings::Network;
 
@@ -110,7 +111,8 @@ pub struct Connection {
     pub tenant: TenantId,
     /// Names it within the tenant.
     pub id: ConnectionId,
-    /// Scheme, host, port and the path all tools' paths are appended to.
+    /// Scheme, host, port and the path all tools' paths are appended to. Of an MCP server its whole
+    /// URL, which may have a query.
     pub base_url: String,
     /// Sent with every request. Their values are kept like secrets.
     #[serde(
@@ -241,7 +243,7 @@ pub struct Toolset {
     /// How much of its tools' schemas a list shows.
     #[serde(default, skip_serializing_if = "is_default")]
     pub discovery_mode: DiscoveryMode,
-    /// The types of a SOAP service's messages.
+    /// The types of its tools' messages, where they are XML.
     #[serde(default, skip_serializing_if = "is_default")]
     pub xml_types: XmlTypes,
     /// How the MCP server behind it is spoken to, and how far what it offers is trusted.
@@ -295,7 +297,8 @@ pub struct Annotations {
     pub open_world_hint: Option<bool>,
 }
 
-/// One operation of an API as a tool.
+/// One operation of an API as a tool; of an MCP server, what is otherwise than it says of one of its
+/// tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
@@ -305,14 +308,22 @@ pub struct Tool {
     pub toolset: ToolsetId,
     /// What it is called where it comes from. Clients call it by a name made from this one.
     pub name: OperationName,
+    /// What clients call it by, as far as that fits; made from `name` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposed_name: Option<ToolName>,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the model reads to decide whether to use it.
+    /// What the model reads to decide whether to use it. A tool of an MCP server has its own where
+    /// this is absent; the others need one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The request's method.
-    pub method: ToolMethod,
-    /// The request's path below the connection's, with `{placeholders}`.
+    /// The request's method. Tools of MCP servers have none; the others need one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<ToolMethod>,
+    /// The request's path below the connection's, with `{placeholders}`. Tools of MCP servers have
+    /// none; the others need one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// The API behind it, where it is another than that of its toolset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -329,6 +340,9 @@ pub struct Tool {
     /// The operation of a SOAP service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soap: Option<SoapOperation>,
+    /// The bodies of an operation of another API that are XML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xml: Option<XmlBodies>,
     /// How the result of a call is come by that the API only accepts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling: Option<Polling>,
@@ -338,7 +352,8 @@ pub struct Tool {
     /// What the import that made it remembers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
-    /// What arguments there are and where each goes.
+    /// What arguments there are and where each goes. Of a tool of an MCP server: what is otherwise
+    /// with an argument than the server says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldRule>,
     /// What of the response is given back and under which names; everything, where empty. An object
@@ -370,6 +385,9 @@ pub struct Tool {
     /// Whether a person should confirm a call; where absent, one that destroys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation_recommended: Option<bool>,
+    /// Which calls its user is asked about before they are made; none where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
     /// The most its result may hold.
     #[serde(default, skip_serializing_if = "is_default")]
     pub budget: ResultBudget,
@@ -388,6 +406,29 @@ pub struct Tool {
     /// Whether it is published.
     #[serde(default = "enabled")]
     pub enabled: bool,
+}
+
+/// Which calls of a tool its user is asked about before they are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirm {
+    /// Those that destroy.
+    Destructive,
+    /// Those that change something.
+    Writes,
+    /// All.
+    Always,
+}
+
+impl Confirm {
+    /// Whether a call that does this is asked about.
+    pub fn concerns(self, effect: SideEffect) -> bool {
+        match self {
+            Self::Destructive => effect == SideEffect::Destructive,
+            Self::Writes => effect != SideEffect::Read,
+            Self::Always => true,
+        }
+    }
 }
 
 /// How the result of a call is come by that the API answers with 202 and a `Location`.

@@ -4,9 +4,11 @@
 use std::sync::{Arc, OnceLock};
 
 use super::list::result;
+use super::offer::{FORMS, form};
+use super::offers::Offers;
 use super::shown::ShownToolset;
 use super::toolset::CompiledToolset;
-use super::{Assignment, ClientApplication, PromptMode, ToolShape, ToolsetId};
+use super::{Assignment, ClientApplication, PromptMode, ToolShape, ToolsetId, UpstreamServer};
 use crate::json::write_string;
 
 /// What the text of a prompt's resource is.
@@ -86,47 +88,66 @@ impl EffectivePrompt {
 #[derive(Debug, Default)]
 pub(super) struct PromptList {
     pub(super) prompts: Vec<EffectivePrompt>,
-    prompts_lists: [OnceLock<Arc<[u8]>>; 2],
-    resources_lists: [OnceLock<Arc<[u8]>>; 2],
+    /// Those of upstream servers, and resources.
+    pub(super) offers: Arc<Offers>,
+    prompts_lists: [OnceLock<Arc<[u8]>>; FORMS],
+    resources_lists: [OnceLock<Arc<[u8]>>; FORMS],
 }
 
 impl PromptList {
-    /// The prompts of toolsets at least one tool of which is visible.
+    /// The prompts and resources of toolsets that are visible.
     pub(super) fn compile<'a>(
         client: &ClientApplication,
         assigned: impl Iterator<Item = (&'a Assignment, &'a ShownToolset)>,
+        before: Option<&Self>,
     ) -> Self {
-        let prompts = assigned
-            .filter(|(_, shown)| shown.tools.iter().any(|tool| !tool.permission.is_denied()))
-            .filter_map(|(assignment, shown)| {
-                EffectivePrompt::compile(&shown.toolset, client, assignment)
-            });
-        Self { prompts: prompts.collect(), ..Self::default() }
+        let (mut prompts, mut sources) = (Vec::new(), Vec::new());
+        for (assignment, shown) in assigned.filter(|(_, shown)| is_visible(shown)) {
+            prompts.extend(EffectivePrompt::compile(&shown.toolset, client, assignment));
+            let upstream = shown.toolset.upstream.iter();
+            sources.extend(upstream.map(|upstream| Arc::clone(&upstream.offered)));
+        }
+        let offers = Offers::compile(sources, &prompts, before.map(|before| &before.offers));
+        Self { prompts, offers, ..Self::default() }
+    }
+
+    /// Whether the same views come of both.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.offers, &other.offers) && self.prompts == other.prompts
     }
 
     pub(super) fn prompts_list(&self, shape: ToolShape) -> &Arc<[u8]> {
-        self.prompts_lists[usize::from(shape.has_titles())].get_or_init(|| {
-            let entries = self.prompts.iter().map(|prompt| {
-                let mut entry = Vec::new();
-                prompt.write_prompt(&mut entry, shape);
-                entry
-            });
-            let entries: Vec<Vec<u8>> = entries.collect();
+        self.prompts_lists[form(shape)].get_or_init(|| {
+            let own = self.prompts.iter().map(|one| written(|out| one.write_prompt(out, shape)));
+            let offered = self.offers.prompts.iter();
+            let offered = offered.map(|one| written(|out| one.write(out, shape)));
+            let entries: Vec<Vec<u8>> = own.chain(offered).collect();
             result("prompts", entries.iter().map(Vec::as_slice))
         })
     }
 
     pub(super) fn resources_list(&self, shape: ToolShape) -> &Arc<[u8]> {
-        self.resources_lists[usize::from(shape.has_titles())].get_or_init(|| {
-            let entries = self.prompts.iter().map(|prompt| {
-                let mut entry = Vec::new();
-                prompt.write_resource(&mut entry, shape);
-                entry
-            });
-            let entries: Vec<Vec<u8>> = entries.collect();
+        self.resources_lists[form(shape)].get_or_init(|| {
+            let own = self.prompts.iter().map(|one| written(|out| one.write_resource(out, shape)));
+            let offered = self.offers.resources.iter();
+            let offered = offered.map(|one| written(|out| one.write(out, shape)));
+            let entries: Vec<Vec<u8>> = own.chain(offered).collect();
             result("resources", entries.iter().map(Vec::as_slice))
         })
     }
+}
+
+/// Whether what a toolset has besides tools is shown: where a tool of it is, and where a server
+/// offers no tools at all.
+fn is_visible(shown: &ShownToolset) -> bool {
+    let is_without_tools = shown.toolset.upstream.is_some() && shown.tools.is_empty();
+    is_without_tools || shown.tools.iter().any(|tool| !tool.permission.is_denied())
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut entry = Vec::new();
+    write(&mut entry);
+    entry
 }
 
 fn write_texts(out: &mut Vec<u8>, prompt: &EffectivePrompt, shape: ToolShape) {
@@ -143,11 +164,31 @@ fn write_texts(out: &mut Vec<u8>, prompt: &EffectivePrompt, shape: ToolShape) {
     }
 }
 
+/// What upstream servers say of themselves, as far as there is room: models read all of it before
+/// anything else.
+fn said_by_servers(servers: &[Arc<UpstreamServer>]) -> Vec<String> {
+    const OF_ONE_BYTES_MAX: usize = 4_096;
+    const OF_ALL_BYTES_MAX: usize = 16_384;
+    let mut left = OF_ALL_BYTES_MAX;
+    let mut said = Vec::new();
+    for server in servers {
+        let text = server.definitions.instructions.as_deref().unwrap_or_default().trim();
+        let end = text.floor_char_boundary(OF_ONE_BYTES_MAX.min(left));
+        let (text, is_cut) = (text.get(..end).unwrap_or_default(), end < text.len());
+        left -= end;
+        if !text.is_empty() {
+            let more = if is_cut { "..." } else { "" };
+            said.push(format!("About the toolset {}: {text}{more}", server.toolset));
+        }
+    }
+    said
+}
+
 /// What `initialize` tells the model: what the client application says, then what there is to know
 /// about prompts and about tools that are not wholly in the list.
 pub(super) fn instructions(
     client: &ClientApplication,
-    prompts: &[EffectivePrompt],
+    prompts: &PromptList,
     needs_discovery: bool,
     is_searched: bool,
 ) -> Option<Box<str>> {
@@ -168,6 +209,7 @@ pub(super) fn instructions(
                 .to_owned(),
         );
     }
+    let PromptList { prompts, offers, .. } = prompts;
     if !prompts.is_empty() {
         let named = prompts.iter().take(PROMPTS_NAMED).map(|prompt| prompt.name.as_str());
         let named = named.collect::<Vec<_>>().join(", ");
@@ -180,5 +222,6 @@ pub(super) fn instructions(
              resource runtime://toolsets/{{name}}/system-prompt. There are: {named}{more}."
         ));
     }
+    parts.extend(said_by_servers(&offers.servers));
     if parts.is_empty() { None } else { Some(parts.join("\n\n").into()) }
 }

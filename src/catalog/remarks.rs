@@ -4,11 +4,16 @@
 //! tool and misspells it must hear of it. A remark is only made of what is certain: where an answer
 //! may hold anything, a path may lead somewhere.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use super::toolset::CompiledToolset;
 use super::{
-    Assignment, ClientApplication, CompiledTool, Entities, Entity, Entry, PROBLEMS_MAX, Policy,
-    Problem, Tool, ToolListing, ToolPattern, View, ViewTool, names,
+    Assignment, ClientApplication, Definition, DefinitionKind, Entities, Entity, Entry,
+    PROBLEMS_MAX, Policy, Problem, TenantId, Tool, ToolListing, ToolPattern, Toolset, ToolsetId,
+    ToolsetKind, View, ViewTool, names,
 };
 use crate::mapping::{self, FieldPath, FieldRule, Segment};
 
@@ -17,8 +22,8 @@ pub(super) trait Compiled {
     /// What a client application sees.
     fn view(&self, tenant: &str, client_application: &str) -> Option<&View>;
 
-    /// A published tool.
-    fn tool(&self, tool: &Tool) -> Option<&CompiledTool>;
+    /// A toolset of a tenant.
+    fn toolset(&self, tenant: &TenantId, id: &ToolsetId) -> Option<&CompiledToolset>;
 }
 
 /// Everything that has no effect, in the order of files and lines.
@@ -37,8 +42,9 @@ pub(super) fn remarks(entities: &Entities, compiled: &impl Compiled) -> Vec<Prob
         }
     }
     for entry in entities.tools.iter().filter(|entry| !entry.value.redact.is_empty()) {
-        let lost = compiled.tool(&entry.value).map(|tool| &tool.lost_paths);
-        for path in lost.into_iter().flatten() {
+        let toolset = compiled.toolset(&entry.value.tenant, &entry.value.toolset);
+        let tool = toolset.and_then(|toolset| toolset.tool(&entry.value.name));
+        for path in tool.map(|tool| &tool.lost_paths).into_iter().flatten() {
             let shown = names::shortened(path);
             let text = format!(
                 "redact: nothing is at {shown:?}, by the names that clients are shown: nothing is \
@@ -47,6 +53,7 @@ pub(super) fn remarks(entities: &Entities, compiled: &impl Compiled) -> Vec<Prob
             remarks.add(entry, text);
         }
     }
+    upstreams(entities, compiled, &mut remarks);
     let Remarks(mut remarks) = remarks;
     remarks.sort();
     remarks.dedup();
@@ -54,11 +61,48 @@ pub(super) fn remarks(entities: &Entities, compiled: &impl Compiled) -> Vec<Prob
     remarks
 }
 
+/// What of upstream servers is not offered as it might be expected, and overrides of what they do
+/// not offer: they may again.
+fn upstreams(entities: &Entities, compiled: &impl Compiled, remarks: &mut Remarks) {
+    let mut toolsets: HashMap<(&TenantId, &ToolsetId), &CompiledToolset> = HashMap::new();
+    for entry in entities.toolsets.iter().filter(|one| one.value.kind == ToolsetKind::Mcp) {
+        let Toolset { tenant, id, .. } = &*entry.value;
+        let Some(toolset) = compiled.toolset(tenant, id) else { continue };
+        toolsets.insert((tenant, id), toolset);
+        for note in toolset.upstream.iter().flat_map(|upstream| &upstream.notes) {
+            remarks.add(entry, note.to_string());
+        }
+        for tool in &toolset.tools {
+            for note in &tool.notes {
+                remarks.add(entry, format!("the tool {:?}: {note}", tool.source_name));
+            }
+        }
+    }
+    if toolsets.is_empty() {
+        return;
+    }
+    for entry in &entities.tools {
+        let Tool { tenant, toolset, name, .. } = &*entry.value;
+        let Some(toolset) = toolsets.get(&(tenant, toolset)) else { continue };
+        let offered =
+            toolset.upstream.iter().flat_map(|upstream| &upstream.offered.server.definitions.all);
+        let is_it = |one: &&Arc<Definition>| {
+            one.kind == DefinitionKind::Tool && *one.name == *name.as_str()
+        };
+        if offered.filter(is_it).next().is_none() {
+            remarks.add(entry, "the server offers no such tool, or it is not accepted".to_owned());
+        }
+    }
+}
+
 struct Remarks(Vec<Problem>);
 
 impl Remarks {
     fn client_application(&mut self, entry: &Entry<ClientApplication>, view: &View) {
         let client = &entry.value;
+        for note in &view.prompts.offers.notes {
+            self.add(entry, note.clone());
+        }
         self.policy(entry, &client.policy, || view.assigned(), "that is assigned to it");
         for pattern in &client.favourites {
             let shown = names::shortened(pattern.as_str());
@@ -77,7 +121,7 @@ impl Remarks {
         self.policy(entry, &assignment.policy, tools, "of the toolset");
     }
 
-    fn policy<'a, T: Entity, I: Iterator<Item = &'a std::sync::Arc<ViewTool>>>(
+    fn policy<'a, T: Entity, I: Iterator<Item = &'a Arc<ViewTool>>>(
         &mut self,
         entry: &Entry<T>,
         policy: &Policy,

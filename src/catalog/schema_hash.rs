@@ -15,10 +15,18 @@ pub(super) fn schema_hash(input: &Value, output: Option<&Value>) -> [u8; 32] {
         canonical(output, &mut text);
     }
     text.push(b'}');
-    let hash = digest::digest(&digest::SHA256, &text);
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(hash.as_ref());
-    bytes
+    sha256(&text)
+}
+
+/// SHA-256 of a text.
+pub(super) fn text_hash(text: &str) -> [u8; 32] {
+    sha256(text.as_bytes())
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
+    hash
 }
 
 /// The version of schemas: short, the same for the same schemas, another one for others.

@@ -155,7 +155,7 @@ impl ShownToolset {
             if let Some(known) = known.get(&Arc::as_ptr(tool)) {
                 return Arc::clone(known);
             }
-            let name = exposed::natural(tool.source_name.as_str(), budget);
+            let name = exposed::natural(tool.wanted_name(), budget);
             Arc::new(ViewTool::new(name, Arc::clone(tool), setting, permissions.of(tool)))
         });
         let mut tools: Vec<Arc<ViewTool>> = shown.collect();

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::compile::{Compiled, compile};
 use super::deprecated::{FormerTools, Grace};
-use super::remarks::remarks;
+use super::remarks::{Compiled as _, remarks};
+use super::toolset::CompiledToolset;
 use super::view::{View, ViewChange};
-use super::{Entities, Origin, Problem, Row};
+use super::{Entities, Origin, Problem, Row, TenantId, ToolsetId, UpstreamServer};
 
 /// Every view of the catalog. Compiled off the cores; a change makes a new one.
 #[derive(Debug, Default)]
@@ -111,17 +112,25 @@ impl Snapshot {
             if Arc::ptr_eq(before, view) {
                 return None;
             }
-            let prompts = !before.prompts_the_same(view);
             let change = ViewChange {
                 view: Arc::clone(view),
                 tools: !before.lists_the_same(view),
-                prompts,
-                // Each prompt is a resource too.
-                resources: prompts,
+                prompts: !before.prompts_the_same(view),
+                resources: !before.resources_the_same(view),
             };
-            (change.tools || change.prompts).then_some(change)
+            (change.tools || change.prompts || change.resources).then_some(change)
         };
         self.views().filter_map(change).collect()
+    }
+
+    /// The upstream MCP servers of all tenants, whether a view has them or not, in no order.
+    pub fn upstreams(&self) -> impl Iterator<Item = &Arc<UpstreamServer>> {
+        self.compiled.toolsets().filter_map(CompiledToolset::server)
+    }
+
+    /// The upstream MCP server behind a toolset.
+    pub fn upstream(&self, tenant: &TenantId, toolset: &ToolsetId) -> Option<&Arc<UpstreamServer>> {
+        self.compiled.toolset(tenant, toolset)?.server()
     }
 
     /// The names and tools that went, for the store; [`FormerTools::from_rows`] reads them back.

@@ -8,18 +8,17 @@ use serde_json::{Value, json};
 
 use super::connection::{is_reserved, timeout};
 use super::effects::{EffectByArgument, Effects};
-use super::fragment::{EntryText, Fragment, Hints, Safety};
+use super::fragment::{EntryText, Fragment, Hints, Safety, Written};
+use super::messages::Backing;
 use super::schema_hash::{hexadecimal, schema_hash, schema_version};
-use super::soap::Backing;
 use super::{
-    Annotations, BuiltinTool, CompiledConnection, CompiledPolling, DiscoveryMode, OperationName,
-    Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId, UpstreamTool, constants,
-    faults, remarks,
+    Annotations, BuiltinTool, CompiledConnection, CompiledPolling, Confirm, ConnectionId,
+    DiscoveryMode, OperationName, Rate, Secret, SideEffect, Tool, ToolMethod, ToolName, ToolsetId,
+    ToolsetKind, UpstreamTool, constants, faults, remarks,
 };
 use crate::http::is_field_name;
-use crate::mapping::soap::SoapPlan;
 use crate::mapping::{
-    self, Arguments, Dialect, FieldPath, FieldRule, Location, RequestBody, RequestPlan,
+    self, Arguments, Dialect, FieldPath, FieldRule, Location, Messages, RequestBody, RequestPlan,
     ResponsePlan, ResultBudget, Unmapped,
 };
 
@@ -38,9 +37,9 @@ pub enum ToolKind {
         request: RequestPlan,
         /// From the response to the result.
         response: ResponsePlan,
-        /// Where the API is a SOAP service: from the request's JSON to an envelope, and from the
-        /// response's envelope to JSON.
-        soap: Option<Box<SoapPlan>>,
+        /// Where the API speaks XML: from the request's JSON to it, and from that of the response to
+        /// JSON.
+        messages: Option<Messages>,
     },
     /// A tool of an upstream MCP server.
     Upstream(UpstreamTool),
@@ -55,6 +54,8 @@ pub struct CompiledTool {
     pub source_name: OperationName,
     /// The toolset it belongs to.
     pub toolset: ToolsetId,
+    /// What it wants to be called by clients, where that is not made from `source_name`.
+    pub exposed_name: Option<ToolName>,
     /// For people.
     pub title: Option<Box<str>>,
     /// What the model reads.
@@ -71,6 +72,8 @@ pub struct CompiledTool {
     pub side_effect_by: Option<EffectByArgument>,
     /// Whether a person should confirm a call.
     pub confirmation_recommended: bool,
+    /// Which calls its user is asked about before they are made.
+    pub confirm: Option<Confirm>,
     /// SHA-256 of the full input and output schemas in canonical form.
     pub schema_hash: [u8; 32],
     /// Tells schemas apart as the hash does, shorter.
@@ -95,18 +98,24 @@ pub struct CompiledTool {
     pub idempotency_key_header: Option<Box<str>>,
     /// Whether a call that is made twice does what it does once; its method says it where `None`.
     pub is_repeatable: Option<bool>,
-    hints: Hints,
-    /// The input schema where it is not that of the request plan.
-    own_input: Option<Value>,
-    output: Option<Value>,
+    pub(super) hints: Hints,
+    /// The input schema where it is not that of the plan of its calls.
+    pub(super) own_input: Option<Value>,
+    pub(super) output: Option<Value>,
+    /// That schema is one of a wrapper around what is no object.
+    pub(super) is_wrapped: bool,
+    /// What lists show of it as others wrote it.
+    pub(super) written: Option<Box<Written>>,
+    /// What an operator should know of it, of which nothing is wrong.
+    pub(super) notes: Box<[Box<str>]>,
     /// What it was compiled from; the appliance's own tools come from nothing.
     pub(super) entity: Option<Arc<Tool>>,
     /// What lists show of it, each kind once for all views.
-    shown: Mutex<Vec<Shown>>,
+    pub(super) shown: Mutex<Vec<Shown>>,
 }
 
 #[derive(Debug)]
-struct Shown {
+pub(super) struct Shown {
     name: ToolName,
     dialect: Dialect,
     discovery: DiscoveryMode,
@@ -119,18 +128,29 @@ impl CompiledTool {
         match (&self.own_input, &self.kind) {
             (Some(own), _) => own,
             (None, ToolKind::Rest { request, .. }) => request.input_schema(),
-            (None, ToolKind::Upstream(_) | ToolKind::Builtin(_)) => &Value::Null,
+            (None, ToolKind::Upstream(upstream)) => upstream.plan.input_schema(),
+            (None, ToolKind::Builtin(_)) => &Value::Null,
         }
     }
 
     /// Whether calls may have [`NEXT_ARGUMENT`]: results are cut, and no field has that name.
     pub fn takes_next(&self) -> bool {
-        self.own_input.is_some() && matches!(self.kind, ToolKind::Rest { .. })
+        self.own_input.is_some() && !matches!(self.kind, ToolKind::Builtin(_))
+    }
+
+    /// Whether it is one of an upstream MCP server.
+    pub const fn is_upstream(&self) -> bool {
+        matches!(self.kind, ToolKind::Upstream(_))
     }
 
     /// The full schema of the result's `structuredContent`, where there is one.
     pub fn output_schema(&self) -> Option<&Value> {
         self.output.as_ref()
+    }
+
+    /// Whether its structured content must be an object, in whatever revision.
+    pub fn owes_object(&self) -> bool {
+        self.output.is_some() && !self.is_wrapped
     }
 
     /// The schema hash in hexadecimal digits.
@@ -140,19 +160,24 @@ impl CompiledTool {
 
     /// What a call with these arguments does to the world.
     pub fn side_effect_of(&self, arguments: &Arguments<'_>) -> SideEffect {
-        match (&self.side_effect_by, &self.kind) {
-            (Some(by), ToolKind::Rest { request, .. }) => {
-                let sent = request.argument_text(arguments, &by.argument);
-                by.of_text(self.side_effect, sent.as_deref())
-            }
-            _ => self.side_effect,
-        }
+        let Some(by) = &self.side_effect_by else { return self.side_effect };
+        let sent = match &self.kind {
+            ToolKind::Rest { request, .. } => request.argument_text(arguments, &by.argument),
+            ToolKind::Upstream(upstream) => upstream.plan.argument_text(arguments, &by.argument),
+            ToolKind::Builtin(_) => return self.side_effect,
+        };
+        by.of_text(self.side_effect, sent.as_deref())
     }
 
     /// All that a call may do.
     pub fn side_effects(&self) -> impl Iterator<Item = SideEffect> + '_ {
         let by_argument = self.side_effect_by.iter().flat_map(EffectByArgument::possible);
         std::iter::once(self.side_effect).chain(by_argument)
+    }
+
+    /// The name that its name for clients is made from.
+    pub fn wanted_name(&self) -> &str {
+        self.exposed_name.as_ref().map_or(self.source_name.as_str(), ToolName::as_str)
     }
 
     /// What lists show of it under this name: made once for all views that show the same.
@@ -169,13 +194,14 @@ impl CompiledTool {
         if let Some(known) = shown.iter().find(is_wanted).and_then(|one| one.fragment.upgrade()) {
             return known;
         }
-        let is_renamed = name.as_str() != self.source_name.as_str();
+        let is_renamed = name.as_str() != self.wanted_name();
         let entry = EntryText {
             name: name.as_str(),
-            title: self.title.as_deref().or(is_renamed.then_some(self.source_name.as_str())),
+            title: self.title.as_deref().or(is_renamed.then_some(self.wanted_name())),
             description: &self.description,
             input_schema: self.input_schema(),
             output_schema: self.output.as_ref(),
+            written: self.written.as_deref(),
             hints: self.hints,
             safety: Safety {
                 side_effect: self.side_effect,
@@ -198,7 +224,8 @@ impl CompiledTool {
         backing: Backing<'_>,
     ) -> Result<Option<Self>, Vec<String>> {
         let mut faults = faults::of_tool(tool);
-        let soap = backing.plan(tool, &mut faults).map(Box::new);
+        faults::of_mapping(tool, &mut faults);
+        let messages = backing.messages(tool, &mut faults);
         let polling = tool.polling.as_ref().map(|rule| CompiledPolling::compile(rule, &mut faults));
         check_key_header(tool, &mut faults);
         let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
@@ -208,14 +235,16 @@ impl CompiledTool {
             content_type: tool.body_content_type.as_deref(),
             requires: &tool.requires,
         };
-        let request = RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields, body);
+        // One that is missing is a fault already.
+        let method = tool.method.unwrap_or(ToolMethod::Post);
+        let request = RequestPlan::compile(method.as_str(), &tool.path, &tool.fields, body);
         let request = request
             .map_err(|errors| faults.extend(errors.into_iter().map(|error| error.to_string())))
             .ok();
         let effects = request.as_ref().map(|request| Effects::compile(tool, request, &mut faults));
         let unmapped = if tool.pass_unmapped { Unmapped::Keep } else { Unmapped::Drop };
         let response = ResponsePlan::compile(&tool.response_fields, unmapped)
-            .and_then(|plan| Ok((plan, mapping::output_schema(&tool.response_fields)?)))
+            .and_then(|plan| Ok((plan, mapping::output(&tool.response_fields)?)))
             .map_err(|errors| {
                 let told = errors.into_iter().map(|error| format!("response_fields: {error}"));
                 faults.extend(told);
@@ -223,6 +252,9 @@ impl CompiledTool {
             .ok();
         if let Some(connection) = backing.connection {
             check_set(tool, connection, &mut faults);
+            if tool.connection.is_some() && connection.has_query() {
+                faults.push(format!("connection: {}", query_fault(&connection.id)));
+            }
         }
         let plans = (request, effects, response, total_timeout);
         let (Some(request), Some(effects), Some((response, output)), Some(total_timeout)) = plans
@@ -232,15 +264,19 @@ impl CompiledTool {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let Some(connection) = backing.connection.filter(|_| backing.is_of(soap.as_deref())) else {
+        let connection = backing.connection.filter(|_| backing.kind != ToolsetKind::Mcp);
+        let Some(connection) = connection.filter(|_| backing.is_of(messages.as_ref())) else {
             return Ok(None);
         };
         let own_input = with_next(request.input_schema(), &tool.budget);
         let input = own_input.as_ref().unwrap_or_else(|| request.input_schema());
+        let is_wrapped = output.as_ref().is_some_and(|output| output.is_wrapped);
+        let output = output.map(|output| output.schema);
         let schema_hash = schema_hash(input, output.as_ref());
         let is_destructive = effects.worst() == SideEffect::Destructive;
         Ok(Some(Self {
             source_name: tool.name.clone(),
+            exposed_name: tool.exposed_name.clone(),
             toolset: tool.toolset.clone(),
             title: tool.title.as_deref().map(Into::into),
             description: tool.description.as_str().into(),
@@ -249,7 +285,10 @@ impl CompiledTool {
             hints: hints(tool, &effects),
             side_effect: effects.base,
             side_effect_by: effects.by_argument,
-            confirmation_recommended: tool.confirmation_recommended.unwrap_or(is_destructive),
+            confirmation_recommended: tool
+                .confirmation_recommended
+                .unwrap_or(is_destructive || tool.confirm.is_some()),
+            confirm: tool.confirm,
             schema_hash,
             schema_version: schema_version(&schema_hash),
             budget: tool.budget,
@@ -267,9 +306,17 @@ impl CompiledTool {
             },
             own_input,
             output,
+            is_wrapped,
+            written: None,
+            notes: Box::default(),
             entity: Some(Arc::clone(tool)),
             shown: Mutex::default(),
-            kind: ToolKind::Rest { connection: Arc::clone(connection), request, response, soap },
+            kind: ToolKind::Rest {
+                connection: Arc::clone(connection),
+                request,
+                response,
+                messages,
+            },
         }))
     }
 
@@ -279,6 +326,7 @@ impl CompiledTool {
         let schema_hash = schema_hash(&input, Some(&output));
         Some(Self {
             source_name: OperationName::new(tool.name()).ok()?,
+            exposed_name: None,
             toolset: toolset.clone(),
             title: Some(tool.title().into()),
             description: tool.description().into(),
@@ -293,6 +341,7 @@ impl CompiledTool {
             side_effect: SideEffect::Read,
             side_effect_by: None,
             confirmation_recommended: false,
+            confirm: None,
             schema_hash,
             schema_version: schema_version(&schema_hash),
             budget: ResultBudget::default(),
@@ -307,6 +356,9 @@ impl CompiledTool {
             is_repeatable: None,
             own_input: Some(input),
             output: Some(output),
+            is_wrapped: false,
+            written: None,
+            notes: Box::default(),
             entity: None,
             shown: Mutex::default(),
             kind: ToolKind::Builtin(tool),
@@ -317,10 +369,10 @@ impl CompiledTool {
     pub(super) fn is_of(&self, tool: &Arc<Tool>, backing: Backing<'_>) -> bool {
         let is_same = self.entity.as_ref().is_some_and(|entity| Arc::ptr_eq(entity, tool));
         match &self.kind {
-            ToolKind::Rest { connection: own, soap, .. } => {
+            ToolKind::Rest { connection: own, messages, .. } => {
                 is_same
                     && backing.connection.is_some_and(|connection| Arc::ptr_eq(own, connection))
-                    && backing.is_of(soap.as_deref())
+                    && backing.is_of(messages.as_ref())
             }
             ToolKind::Upstream(_) | ToolKind::Builtin(_) => false,
         }
@@ -329,7 +381,7 @@ impl CompiledTool {
 
 /// The input schema of a tool whose results are cut: clients that hold a model to it must let it
 /// ask for the rest. `None` where it stays as it is.
-fn with_next(input: &Value, budget: &ResultBudget) -> Option<Value> {
+pub(super) fn with_next(input: &Value, budget: &ResultBudget) -> Option<Value> {
     if budget.is_unlimited() {
         return None;
     }
@@ -339,11 +391,22 @@ fn with_next(input: &Value, budget: &ResultBudget) -> Option<Value> {
     if properties.contains_key(NEXT_ARGUMENT) {
         return None;
     }
+    properties.insert(NEXT_ARGUMENT.to_owned(), next_schema());
+    Some(input)
+}
+
+pub(super) fn next_schema() -> Value {
     let description = "Only for more of a result that was cut: what that result says. The other \
                        arguments do not matter then.";
-    let next = json!({ "type": "string", "description": description });
-    properties.insert(NEXT_ARGUMENT.to_owned(), next);
-    Some(input)
+    json!({ "type": "string", "description": description })
+}
+
+/// Why tools that are mapped cannot use a connection.
+pub(super) fn query_fault(connection: &ConnectionId) -> String {
+    format!(
+        "the `base_url` of the connection `{connection}` has a query, which only toolsets of kind \
+         `mcp` can use; remove it"
+    )
 }
 
 /// A caller's argument must not get in the way of what the connection sets: credentials.
@@ -381,12 +444,12 @@ fn check_key_header(tool: &Tool, faults: &mut Vec<String>) {
 }
 
 /// The value, or `None` with its fault noted.
-fn noted<T>(result: Result<T, String>, faults: &mut Vec<String>) -> Option<T> {
+pub(super) fn noted<T>(result: Result<T, String>, faults: &mut Vec<String>) -> Option<T> {
     result.map_err(|fault| faults.push(fault)).ok()
 }
 
 /// A path that is none was refused before; were it not, nothing at all would be kept.
-fn redacted(path: &str) -> FieldPath {
+pub(super) fn redacted(path: &str) -> FieldPath {
     FieldPath::parse(path).unwrap_or(FieldPath::ROOT)
 }
 
@@ -397,7 +460,7 @@ fn hints(tool: &Tool, effects: &Effects) -> Hints {
         tool.annotations;
     let worst = effects.worst();
     let is_said = tool.side_effect.is_some() || tool.side_effect_by.is_some();
-    let is_idempotent = matches!(tool.method, ToolMethod::Put | ToolMethod::Delete);
+    let is_idempotent = matches!(tool.method, Some(ToolMethod::Put | ToolMethod::Delete));
     let destructive = match worst {
         SideEffect::Destructive => Some(true),
         SideEffect::Write if is_said => Some(false),

@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use super::compile::Connections;
-use super::soap::Backing;
+use super::messages::Backing;
+use super::offered::{self, OfUpstream, Offered};
 use super::{
-    BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Entry, OperationName, Tool,
-    Toolset, ToolsetKind,
+    BuiltinTool, CompiledConnection, CompiledTool, ConnectionId, Definitions, Entry, OperationName,
+    Tool, Toolset, ToolsetKind, UpstreamServer,
 };
-use crate::mapping::soap::SoapTypes;
+use crate::mapping::xml::TypePlans;
 
 /// A toolset as the runtime uses it.
 #[derive(Debug)]
 pub(super) struct CompiledToolset {
     pub(super) entity: Arc<Toolset>,
     pub(super) connection: Option<Arc<CompiledConnection>>,
-    /// Of a SOAP service's messages, for all its tools.
-    pub(super) types: Option<Arc<SoapTypes>>,
+    /// Of messages in XML, for all its tools.
+    pub(super) types: Option<Arc<TypePlans>>,
+    /// Of an MCP server.
+    pub(super) upstream: Option<OfUpstream>,
     /// Published ones, by the names of their operations.
     pub(super) tools: Vec<Arc<CompiledTool>>,
     /// Those that are not published and have no faults, likewise in order.
@@ -31,7 +34,7 @@ pub(super) struct CompiledToolset {
 struct Unpublished {
     tool: Arc<Tool>,
     connection: Option<Arc<CompiledConnection>>,
-    types: Option<Arc<SoapTypes>>,
+    types: Option<Arc<TypePlans>>,
 }
 
 /// What a toolset's tools have behind them: its connection or one of their own, and the types of
@@ -40,19 +43,22 @@ struct Unpublished {
 pub(super) struct Behind<'a> {
     toolset: &'a Toolset,
     connections: &'a Connections,
-    types: Option<&'a Arc<SoapTypes>>,
+    types: Option<&'a Arc<TypePlans>>,
+    /// What the MCP server behind it offers.
+    definitions: Option<&'a Arc<Definitions>>,
 }
 
 impl<'a> Behind<'a> {
     pub(super) fn new(
         toolset: &'a Toolset,
         connections: &'a Connections,
-        types: Option<&'a Arc<SoapTypes>>,
+        types: Option<&'a Arc<TypePlans>>,
+        definitions: Option<&'a Arc<Definitions>>,
     ) -> Self {
-        Self { toolset, connections, types }
+        Self { toolset, connections, types, definitions }
     }
 
-    fn of_toolset(self) -> Option<&'a Arc<CompiledConnection>> {
+    pub(super) fn of_toolset(self) -> Option<&'a Arc<CompiledConnection>> {
         self.find(self.toolset.connection.as_ref()?)
     }
 
@@ -82,9 +88,13 @@ impl CompiledToolset {
         previous: Option<&Arc<Self>>,
         mut report: impl FnMut(&'a Entry<Tool>, Vec<String>),
     ) -> Arc<Self> {
+        if entity.kind == ToolsetKind::Mcp {
+            return Self::of_upstream(entity, behind, tools, previous, report);
+        }
         let mut compiled: Vec<Arc<CompiledTool>> = match entity.kind {
-            ToolsetKind::Rest | ToolsetKind::Soap => Vec::with_capacity(tools.len()),
-            ToolsetKind::Mcp => Vec::new(),
+            ToolsetKind::Rest | ToolsetKind::Soap | ToolsetKind::Mcp => {
+                Vec::with_capacity(tools.len())
+            }
             ToolsetKind::Builtin => builtins(entity, previous),
         };
         let mut unpublished = Vec::new();
@@ -126,23 +136,68 @@ impl CompiledToolset {
                 return Arc::clone(previous);
             }
         }
+        Arc::new(Self { unpublished, ..Self::new(entity, behind, compiled) })
+    }
+
+    /// A toolset of kind `mcp`: its tools are those of the server, and what is written of one is
+    /// what is otherwise with it.
+    fn of_upstream<'a>(
+        entity: &Arc<Toolset>,
+        behind: Behind<'_>,
+        tools: &[&'a Entry<Tool>],
+        previous: Option<&Arc<Self>>,
+        mut report: impl FnMut(&'a Entry<Tool>, Vec<String>),
+    ) -> Arc<Self> {
+        let known = previous.and_then(|previous| previous.upstream.as_ref());
+        let overrides = offered::overrides(tools, known, &mut report);
+        let Some(connection) = behind.of_toolset() else {
+            // Its own problem is known.
+            return Arc::new(Self::new(entity, behind, Vec::new()));
+        };
+        let definitions = offered::known(behind.definitions);
+        let offered = known.map(|known| &known.offered);
+        let offered = Offered::compile(entity, connection, definitions, offered);
+        if let Some(previous) = previous
+            && Arc::ptr_eq(&previous.entity, entity)
+            && known.is_some_and(|known| known.is_of(&offered, &overrides))
+        {
+            return Arc::clone(previous);
+        }
+        let (upstream, mut tools) = OfUpstream::compile(offered, overrides, previous);
+        tools.sort_by(|one, other| one.source_name.cmp(&other.source_name));
+        tools.dedup_by(|one, other| one.source_name == other.source_name);
+        Arc::new(Self { upstream: Some(upstream), ..Self::new(entity, behind, tools) })
+    }
+
+    fn new(entity: &Arc<Toolset>, behind: Behind<'_>, tools: Vec<Arc<CompiledTool>>) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
-        Arc::new(Self {
-            connection: of_toolset.cloned(),
+        Self {
+            connection: behind.of_toolset().cloned(),
             types: behind.types.cloned(),
-            tools: compiled,
-            unpublished,
+            upstream: None,
+            tools,
+            unpublished: Vec::new(),
             title: text(&entity.title),
             description: text(&entity.description),
             prompt: text(&entity.system_prompt),
             entity: Arc::clone(entity),
-        })
+        }
     }
 
     /// The published tool of that operation.
     pub(super) fn tool(&self, operation: &OperationName) -> Option<&Arc<CompiledTool>> {
-        let place = self.tools.binary_search_by(|tool| tool.source_name.cmp(operation)).ok()?;
+        self.tool_named(operation.as_str())
+    }
+
+    /// The published tool that is called so where it comes from.
+    pub(super) fn tool_named(&self, name: &str) -> Option<&Arc<CompiledTool>> {
+        let place = self.tools.binary_search_by(|tool| tool.source_name.as_str().cmp(name)).ok()?;
         self.tools.get(place)
+    }
+
+    /// The MCP server behind it.
+    pub(super) fn server(&self) -> Option<&Arc<UpstreamServer>> {
+        self.upstream.as_ref().map(|upstream| &upstream.offered.server)
     }
 
     fn has_unpublished(&self, tool: &Arc<Tool>, backing: Backing<'_>) -> bool {

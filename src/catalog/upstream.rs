@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::model::is_default;
 use super::{CompiledConnection, TenantId, ToolsetId};
 use crate::json::OwnedRaw;
+use crate::mapping::PassedPlan;
 
 /// How the MCP server behind a toolset is spoken to, and how far what it offers is trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -152,6 +153,10 @@ pub struct UpstreamServer {
 pub struct UpstreamTool {
     /// Whose it is.
     pub server: Arc<UpstreamServer>,
+    /// What the server says of it.
+    pub definition: Arc<Definition>,
+    /// From a client's arguments to those the server takes.
+    pub(super) plan: PassedPlan,
 }
 
 /// A prompt of an upstream server in a view.

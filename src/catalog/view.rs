@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::deprecated::{Deprecated, DeprecatedNames};
 use super::list::{ListEntry, ToolList};
+use super::offers::{OfferedPrompt, OfferedResource};
 use super::prompts::{EffectivePrompt, PromptList};
 use super::search::SearchIndex;
 use super::shown::ViewTool;
@@ -72,6 +73,11 @@ impl ViewInputs {
 }
 
 impl View {
+    /// Whether whoever asks is told the same: nobody has to say who it is.
+    pub fn is_public(&self) -> bool {
+        self.open
+    }
+
     /// The visible tools, in the order of their names.
     pub fn tools(&self) -> &[Arc<ViewTool>] {
         &self.list.tools
@@ -161,23 +167,43 @@ impl View {
     }
 
     /// The upstream MCP servers behind its toolsets, in the order of their toolsets.
+    ///
+    /// Only those of which something is visible.
     pub fn upstreams(&self) -> &[Arc<UpstreamServer>] {
-        &[]
+        &self.prompts.offers.servers
+    }
+
+    /// The prompts of upstream servers, in the order of their names. In lists they follow
+    /// [`Self::prompts`].
+    pub fn upstream_prompts(&self) -> &[OfferedPrompt] {
+        &self.prompts.offers.prompts
     }
 
     /// The upstream prompt of that name.
-    pub fn upstream_prompt(&self, _name: &str) -> Option<&UpstreamPrompt> {
-        None
+    pub fn upstream_prompt(&self, name: &str) -> Option<&UpstreamPrompt> {
+        self.prompts.offers.prompt(name).map(|one| &one.prompt)
     }
 
-    /// The upstream server that lists the resource with this URI, or a template that may fit it.
-    pub fn upstream_of_resource(&self, _uri: &str) -> Option<&Arc<UpstreamServer>> {
-        None
+    /// The resources of upstream servers, in the order of their URIs. In lists they follow the
+    /// view's own.
+    pub fn upstream_resources(&self) -> &[OfferedResource] {
+        &self.prompts.offers.resources
+    }
+
+    /// The resource templates of upstream servers, in the order of their texts.
+    pub fn upstream_templates(&self) -> &[OfferedResource] {
+        &self.prompts.offers.templates
+    }
+
+    /// The upstream server that lists the resource with this URI, or a template that may fit it: of
+    /// several templates the one with the most text of its own.
+    pub fn upstream_of_resource(&self, uri: &str) -> Option<&Arc<UpstreamServer>> {
+        self.prompts.offers.of_resource(uri)
     }
 
     /// The upstream server that lists this URI template, exactly as it is written.
-    pub fn upstream_of_template(&self, _uri_template: &str) -> Option<&Arc<UpstreamServer>> {
-        None
+    pub fn upstream_of_template(&self, uri_template: &str) -> Option<&Arc<UpstreamServer>> {
+        self.prompts.offers.of_template(uri_template)
     }
 
     pub(super) fn lists_the_same(&self, other: &Self) -> bool {
@@ -185,7 +211,16 @@ impl View {
     }
 
     pub(super) fn prompts_the_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.prompts, &other.prompts) || self.prompts() == other.prompts()
+        Arc::ptr_eq(&self.prompts, &other.prompts)
+            || (self.prompts() == other.prompts()
+                && self.prompts.offers.has_the_same_prompts(&other.prompts.offers))
+    }
+
+    /// Each of the view's own prompts is a resource too.
+    pub(super) fn resources_the_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.prompts, &other.prompts)
+            || (self.prompts() == other.prompts()
+                && self.prompts.offers.has_the_same_resources(&other.prompts.offers))
     }
 }
 
@@ -198,7 +233,7 @@ pub struct ViewChange {
     pub tools: bool,
     /// Whether a prompt is another one.
     pub prompts: bool,
-    /// Whether a resource is another one.
+    /// Whether a resource or a resource template is another one.
     pub resources: bool,
 }
 

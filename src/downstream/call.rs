@@ -10,13 +10,13 @@ use crate::mapping::soap::insert_header_block;
 
 use super::content::ContentError;
 use super::correlation::Forwarded;
-use super::dial::Undialled;
 use super::error::{CallError, CredentialProblem};
 use super::exchange::{Broken, Budget};
 use super::failure::Asked;
+use super::messages::AnswerPlan;
 use super::pool::{HostKey, Line};
+use super::reach;
 use super::request::Outgoing;
-use super::soap::AnswerPlan;
 use super::ws_security;
 
 pub(crate) struct Call<'a> {
@@ -37,8 +37,8 @@ pub(crate) struct Call<'a> {
 /// What a tool that calls an API consists of.
 pub(crate) fn answer_plan(tool: &CompiledTool) -> Option<AnswerPlan<'_>> {
     match &tool.kind {
-        ToolKind::Rest { connection, response, soap, .. } => {
-            Some(AnswerPlan { connection, response, soap: soap.as_deref() })
+        ToolKind::Rest { connection, response, messages, .. } => {
+            Some(AnswerPlan { connection, response, messages: messages.as_ref() })
         }
         ToolKind::Upstream(_) | ToolKind::Builtin(_) => None,
     }
@@ -57,7 +57,7 @@ pub(crate) fn asked<'a>(
 
 impl<'a> Call<'a> {
     pub(crate) fn host(&self) -> HostKey<'a> {
-        HostKey { is_tls: self.connection.is_https, name: &self.connection.socket_key }
+        reach::host_of(self.connection)
     }
 
     pub(crate) fn asked(&self) -> Asked<'_> {
@@ -68,7 +68,7 @@ impl<'a> Call<'a> {
     /// time it is sent.
     pub(crate) fn signed_body(&self) -> Result<Option<Vec<u8>>, CallError> {
         let (Some(user), Some(_), Some(body)) =
-            (&self.proof.user, self.plan.soap, &self.request.body)
+            (&self.proof.user, self.plan.soap(), &self.request.body)
         else {
             return Ok(None);
         };
@@ -131,32 +131,7 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) fn broken(&self, broken: Broken) -> CallError {
-        let (connection, repeatable) = (self.connection_id(), self.is_repeatable());
-        match broken {
-            Broken::TimedOut(awaited) => {
-                let limit_ms = self.budget.limit_of(awaited).as_millis();
-                let limit_ms = u64::try_from(limit_ms).unwrap_or(u64::MAX);
-                CallError::TimedOut { connection, awaited, limit_ms, repeatable }
-            }
-            Broken::Closed { answering, is_unsent } => {
-                CallError::Closed { connection, answering, repeatable: repeatable || is_unsent }
-            }
-            Broken::Http(error) => CallError::Refused { connection, reason: error },
-        }
-    }
-
-    pub(crate) fn undialled(&self, error: Undialled) -> CallError {
-        let connection = self.connection_id();
-        match error {
-            Undialled::Unreachable { problem, detail } => {
-                CallError::Unreachable { connection, problem, detail }
-            }
-            Undialled::Certificate { detail } => {
-                let problem = CredentialProblem::Certificate;
-                CallError::Credential { connection, problem, detail }
-            }
-            Undialled::Overloaded => CallError::Overloaded,
-        }
+        reach::broken(self.connection, broken, &self.budget, self.is_repeatable())
     }
 
     pub(crate) fn undecodable(&self, source: ContentError) -> CallError {

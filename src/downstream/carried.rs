@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use crate::catalog::{CompiledTool, Secret, ToolKind};
+use crate::catalog::{CompiledConnection, CompiledTool, Secret, ToolKind};
 use crate::http::{Known, RequestView};
 
 /// Longest token looked into.
@@ -26,7 +26,15 @@ impl Carried {
 
     /// What the connection behind `tool` wants of `request`.
     pub fn of(tool: &CompiledTool, request: &RequestView<'_>) -> Self {
-        let ToolKind::Rest { connection, .. } = &tool.kind else { return Self::default() };
+        match &tool.kind {
+            ToolKind::Rest { connection, .. } => Self::of_connection(connection, request),
+            ToolKind::Upstream(tool) => Self::of_connection(&tool.server.connection, request),
+            ToolKind::Builtin(_) => Self::default(),
+        }
+    }
+
+    /// What `connection` wants of `request`.
+    pub fn of_connection(connection: &CompiledConnection, request: &RequestView<'_>) -> Self {
         let mut carried = Self::default();
         for (from, to) in &connection.forward_headers {
             if let Some(value) = forwarded(request, from) {

@@ -23,10 +23,20 @@ enum Id<'a> {
 }
 
 impl<'a> Forwarded<'a> {
-    /// What the connection wants of this call's ids.
+    /// What the connection wants of this call's ids, and the key that its tool sends.
     pub(crate) fn of(
         connection: &'a CompiledConnection,
         tool: &'a CompiledTool,
+        environment: &CallEnvironment<'a>,
+    ) -> Self {
+        let key = tool.idempotency_key_header.as_deref();
+        let key = key.map(|name| (name, Id::Execution(environment.execution_id.to_text())));
+        Self { key, ..Self::of_connection(connection, environment) }
+    }
+
+    /// What the connection wants of this call's ids.
+    pub(crate) fn of_connection(
+        connection: &'a CompiledConnection,
         environment: &CallEnvironment<'a>,
     ) -> Self {
         let id = connection.correlation.as_ref().and_then(|header| {
@@ -40,9 +50,7 @@ impl<'a> Forwarded<'a> {
         let trace = connection
             .traceparent
             .then(|| TraceParent::of(environment.execution_id, environment.trace).text());
-        let key = tool.idempotency_key_header.as_deref();
-        let key = key.map(|name| (name, Id::Execution(environment.execution_id.to_text())));
-        Self { id, key, trace, carried: environment.carried.headers() }
+        Self { id, key: None, trace, carried: environment.carried.headers() }
     }
 
     /// Names and values.

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! rest         a call of an HTTP API, from request to outcome
+//! upstream     a request passed on to an MCP server, and what it says by itself
+//! reach        what both go through
 //! resilience   trying again, and giving a connection a rest
 //! accepted     work that is only accepted: looking until it is done (polling says what each look
 //!              means)
@@ -11,7 +13,8 @@
 //! exchange     a request and its answer over one connection
 //! answer       from an answer to an outcome: content (its codings), media (its kind),
 //!              failure (its refusals in words), credentials (which never get into either)
-//! soap         the same for envelopes, faults and attachments; ws_security proves who asks
+//! messages     the same for XML; soap: for envelopes, faults and attachments; ws_security proves who
+//!              asks
 //! correlation  which ids of a call the API is told
 //! carried      what of the client's request goes on to the API
 //! keyring      what a call proves itself with: secret_places (where secrets are kept), tokens
@@ -54,8 +57,10 @@ mod fetch;
 mod foreseen;
 mod keyring;
 mod media;
+mod messages;
 mod polling;
 mod pool;
+mod reach;
 mod request;
 mod resilience;
 mod rest;
@@ -79,6 +84,6 @@ pub use keyring::Keyring;
 pub use resilience::Conditions;
 pub use rest::{AcrossCores, CallEnvironment, Called, RestCaller};
 pub use upstream::{
-    AnswerSender, Client, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamMethod,
-    UpstreamRequest,
+    AnswerSender, Client, Discovery, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamCalled,
+    UpstreamMethod, UpstreamRequest, Upstreams, Wanted,
 };

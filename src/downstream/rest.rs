@@ -9,13 +9,12 @@
 //! a limit, before and after decoding; large bodies are decoded and translated off the core.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::catalog::{CompiledConnection, CompiledTool, Proof, Secret};
-use crate::http::{Known, Limits, Method};
+use crate::http::{Known, Method};
 use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
 use crate::rt::{self, ClientTls, Resolver, WorkerPool};
@@ -28,15 +27,14 @@ use super::call::{Call, answer_plan, asked, redirect};
 use super::carried::Carried;
 use super::content::ContentError;
 use super::correlation::Forwarded;
-use super::dial::{Destination, Dialer};
-use super::egress::Egress;
 use super::error::{Awaited, Blame, CallError};
 use super::exchange::{Broken, Budget, exchange};
-use super::keyring::{Keyring, Proven, Proving};
-use super::pool::{Line, Pool};
+use super::keyring::{Keyring, Proven};
+use super::messages::{self, AnswerPlan, Shaped};
+use super::pool::Line;
+use super::reach::Reach;
 use super::request::join;
 use super::resilience::{Attempts, Conditions, Ended, pause};
-use super::soap::{self, AnswerPlan, Shaped};
 
 /// A body up to this size is decoded, checked and translated on the core.
 pub(super) const INLINE_BYTES_MAX: usize = 128 * 1024;
@@ -80,22 +78,9 @@ pub struct AcrossCores {
 }
 
 /// Calls HTTP APIs from one core.
+#[derive(Debug)]
 pub struct RestCaller {
-    pool: Rc<Pool>,
-    dialer: Rc<Dialer>,
-    across: AcrossCores,
-    limits: Limits,
-    decoded_bytes_max: usize,
-    connect_timeout: Duration,
-    headers_timeout: Duration,
-    total_timeout: Duration,
-    metrics: Arc<CoreMetrics>,
-}
-
-impl fmt::Debug for RestCaller {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("RestCaller").field("pool", &self.pool).finish_non_exhaustive()
-    }
+    pub(super) reach: Rc<Reach>,
 }
 
 impl RestCaller {
@@ -109,29 +94,13 @@ impl RestCaller {
         across: AcrossCores,
         metrics: Arc<CoreMetrics>,
     ) -> Self {
-        let egress = Egress::new(&settings.blocked_networks);
-        let extra_roots = settings.extra_roots.clone();
-        let idle_max = Duration::from_secs(settings.idle_connection_seconds);
-        Self {
-            pool: Pool::new(settings.idle_connections_max, idle_max),
-            dialer: Rc::new(Dialer::new(egress, resolver, workers, extra_roots, tls)),
-            across,
-            limits: Limits {
-                head_bytes_max: http.head_bytes_max,
-                headers_max: http.headers_max,
-                body_bytes_max: settings.response_bytes_max,
-            },
-            decoded_bytes_max: settings.decoded_bytes_max,
-            connect_timeout: Duration::from_millis(settings.connect_timeout_ms),
-            headers_timeout: Duration::from_millis(settings.headers_timeout_ms),
-            total_timeout: Duration::from_millis(settings.total_timeout_ms),
-            metrics,
-        }
+        let reach = Reach::new(settings, http, resolver, workers, tls, across, metrics);
+        Self { reach: Rc::new(reach) }
     }
 
     /// How many connections wait for the next call.
     pub fn idle_connections(&self) -> usize {
-        self.pool.idle_count()
+        self.reach.pool.idle_count()
     }
 
     /// Makes the call that `request` describes, for `tool`.
@@ -150,9 +119,9 @@ impl RestCaller {
         };
         let connection = plan.connection;
         let budget = self.budget(tool, connection);
-        let tally = Tally::start(&self.metrics, budget.started);
+        let tally = Tally::start(&self.reach.metrics, budget.started);
         let mut told = Told::default();
-        let result = match self.across.conditions.begin(connection, budget.started) {
+        let result = match self.reach.across.conditions.begin(connection, budget.started) {
             Ok(attempts) => {
                 let begun = Begun { tool, plan, request, budget, attempts };
                 self.persist(begun, environment, &mut told).await
@@ -215,26 +184,18 @@ impl RestCaller {
     }
 
     fn budget(&self, tool: &CompiledTool, connection: &CompiledConnection) -> Budget {
-        let total = tool.total_timeout.or(connection.total_timeout).unwrap_or(self.total_timeout);
-        Budget {
-            started: Instant::now(),
-            connect: connection.connect_timeout.unwrap_or(self.connect_timeout),
-            headers: connection.headers_timeout.unwrap_or(self.headers_timeout),
-            total,
-        }
+        self.reach.budget(connection, tool.total_timeout)
     }
 
-    /// What a call proves itself with, where it has to be come by. Boxed: most calls have no need of
-    /// the room it takes.
+    /// What a call proves itself with, where it has to be come by.
     async fn prove<'a>(
         &self,
         connection: &Arc<CompiledConnection>,
         environment: &CallEnvironment<'_>,
         budget: &Budget,
     ) -> Result<(Cow<'a, Arc<Proof>>, Option<Secret>), CallError> {
-        let dialer = &self.dialer;
-        let proving = Proving { dialer, connection, carried: environment.carried, budget };
-        let Proven { proof, token } = Box::pin(self.across.keyring.prove(proving)).await?;
+        let Proven { proof, token } =
+            self.reach.prove(connection, environment.carried, budget).await?;
         Ok((Cow::Owned(proof), token))
     }
 
@@ -263,7 +224,7 @@ impl RestCaller {
             // Refused, so not done: it is asked once more, with another token.
             if line.answers.status() == 401
                 && let Some(token) = call.token.take()
-                && self.across.keyring.may_renew(call.connection, &token)
+                && self.reach.across.keyring.may_renew(call.connection, &token)
             {
                 self.give_back(call, line, is_reusable);
                 (call.proof, _) = self.prove(call.connection, environment, &call.budget).await?;
@@ -288,11 +249,11 @@ impl RestCaller {
         call: &Call<'_>,
         target: &str,
     ) -> Result<(Box<Line>, bool), CallError> {
-        let mut kept = self.pool.take(call.host(), call.budget.started);
+        let mut kept = self.reach.pool.take(call.host(), call.budget.started);
         loop {
             let mut line = match kept.take() {
                 Some(line) => line,
-                None => self.connect(call).await?,
+                None => self.reach.connect(call.connection, &call.budget).await?,
             };
             let signed = call.signed_body()?;
             call.outgoing(target, signed.as_deref())
@@ -309,12 +270,6 @@ impl RestCaller {
         }
     }
 
-    async fn connect(&self, call: &Call<'_>) -> Result<Box<Line>, CallError> {
-        let within = call.budget.connect.min(call.budget.left(Instant::now()));
-        let to = Destination::of(call.connection);
-        self.dialer.dial(&to, self.limits, within).await.map_err(|error| call.undialled(error))
-    }
-
     /// The outcome of the answer in `line`, which goes back into the pool.
     pub(super) async fn shape(
         &self,
@@ -324,18 +279,20 @@ impl RestCaller {
     ) -> Result<Shaped, CallError> {
         let body = line.answers.body();
         let head = Head::of(&line.answers).map_err(|source| call.undecodable(source))?;
-        let inline_max = INLINE_BYTES_MAX.min(self.decoded_bytes_max);
+        let inline_max = INLINE_BYTES_MAX.min(self.reach.decoded_bytes_max);
         let plain = match () {
             () if body.len() > INLINE_BYTES_MAX => None,
             () if head.codings.is_identity() => Some(Ok(Cow::Borrowed(body))),
             () => match head.codings.decode(body, inline_max) {
-                Err(ContentError::TooLarge { .. }) if inline_max < self.decoded_bytes_max => None,
+                Err(ContentError::TooLarge { .. }) if inline_max < self.reach.decoded_bytes_max => {
+                    None
+                }
                 decoded => Some(decoded.map(Cow::Owned)),
             },
         };
         if let Some(plain) = plain {
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            let shaped = soap::shape(&head, plain, call.plan, call.asked());
+            let shaped = messages::shape(&head, plain, call.plan, call.asked());
             self.give_back(call, line, is_reusable);
             return shaped;
         }
@@ -351,7 +308,7 @@ impl RestCaller {
         body: Vec<u8>,
     ) -> Result<Shaped, CallError> {
         let (tool, proof) = (Arc::clone(call.tool), Arc::clone(&call.proof));
-        let bytes_max = self.decoded_bytes_max;
+        let bytes_max = self.reach.decoded_bytes_max;
         let work = move || {
             let plan = answer_plan(&tool)?;
             let plain = if head.codings.is_identity() {
@@ -360,7 +317,7 @@ impl RestCaller {
                 head.codings.decode(&body, bytes_max).map(Cow::Owned)
             };
             let plain = plain.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-            Some(soap::shape(&head, plain, plan, asked(&tool, plan.connection, &proof)))
+            Some(messages::shape(&head, plain, plan, asked(&tool, plan.connection, &proof)))
         };
         self.off_core(call, work).await?.ok_or(CallError::Overloaded)?
     }
@@ -371,18 +328,15 @@ impl RestCaller {
         call: &Call<'_>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CallError> {
-        let done = self.dialer.workers().run_for(call.connection.tenant.as_str(), work);
+        let done = self.reach.dialer.workers().run_for(call.connection.tenant.as_str(), work);
         match rt::timeout(call.budget.left(Instant::now()), done).await {
             Ok(done) => done.map_err(|_| CallError::Overloaded),
             Err(_) => Err(call.broken(Broken::TimedOut(Awaited::Body))),
         }
     }
 
-    pub(super) fn give_back(&self, call: &Call<'_>, mut line: Box<Line>, is_reusable: bool) {
-        if is_reusable {
-            line.answers.consume();
-            self.pool.put(call.host(), line, Instant::now());
-        }
+    pub(super) fn give_back(&self, call: &Call<'_>, line: Box<Line>, is_reusable: bool) {
+        self.reach.give_back(call.connection, line, is_reusable);
     }
 }
 

@@ -7,54 +7,38 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::catalog::CompiledConnection;
 use crate::http::multipart::{self, Boundary, PartLimits};
 use crate::mapping::ResponsePlan;
-use crate::mapping::soap::{Answer, Attachments, Fault, Message, SoapPlan};
+use crate::mapping::soap::{Answer, Fault, SoapPlan};
+use crate::mapping::xml::{Attachments, Message};
 use crate::mcp::ToolOutcome;
 use crate::xml;
 
 use super::answer::Head;
-use super::content::{Codings, ContentError};
+use super::content::ContentError;
 use super::error::CallError;
 use super::failure::Asked;
+use super::messages::{Shaped, as_json, is_success};
 
 /// How much of a fault's detail is told.
 const DETAIL_BYTES_MAX: usize = 8 * 1024;
 
-/// What the answer of a tool's API goes through.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct AnswerPlan<'a> {
-    pub(crate) connection: &'a Arc<CompiledConnection>,
-    pub(crate) response: &'a ResponsePlan,
-    pub(crate) soap: Option<&'a SoapPlan>,
-}
-
-/// What an answer came to.
-#[derive(Debug)]
-pub(crate) struct Shaped {
-    pub(crate) outcome: ToolOutcome,
-    /// What the answer counts as, where its own status says something else: a fault that came as a
-    /// success.
-    pub(crate) status: Option<u16>,
-}
-
 /// The outcome of an answer, given the plain body or why there is none.
-pub(crate) fn shape(
+pub(super) fn shape(
     head: &Head<'_>,
     body: Result<&[u8], ContentError>,
-    plan: AnswerPlan<'_>,
+    plan: &SoapPlan,
+    response: &ResponsePlan,
     asked: Asked<'_>,
 ) -> Result<Shaped, CallError> {
-    let is_ok = (200..=299).contains(&head.status);
-    let answer = match (plan.soap, &body) {
-        (Some(plan), Ok(body)) => read(plan, head.content_type.as_deref(), body),
-        _ => None,
+    let is_ok = is_success(head.status);
+    let answer = match &body {
+        Ok(body) => read(plan, head.content_type.as_deref(), body),
+        Err(_) => None,
     };
     let outcome = match answer {
         Some(Answer::Fault(fault)) => {
@@ -62,29 +46,19 @@ pub(crate) fn shape(
             return Ok(Shaped { outcome: failure(&fault, asked), status });
         }
         Some(Answer::Message(Message { json, dropped })) if is_ok => {
-            if dropped > 0 {
-                log_dropped(asked, dropped);
-            }
-            let one_way = plan.soap.is_some_and(|soap| !soap.answers());
-            let json = if one_way { &[][..] } else { &json };
-            let head = Head {
-                status: head.status,
-                content_type: Some(Cow::Borrowed("application/json")),
-                codings: Codings::default(),
-                failure: None,
-            };
-            head.shape(Ok(json), plan.response, asked)?
+            let json = if plan.answers() { json } else { Vec::new() };
+            as_json(head.status, &Message { json, dropped }, response, asked)?
         }
         // What should be a message and cannot be read must not pass for a result.
         None if is_ok && owes_message(plan, &body) => unreadable(head.status, asked),
-        Some(Answer::Message(_)) | None => head.shape(body, plan.response, asked)?,
+        Some(Answer::Message(_)) | None => head.shape(body, response, asked)?,
     };
     Ok(Shaped { outcome, status: None })
 }
 
 /// Whether a success of the tool has a message, and this one has something.
-fn owes_message(plan: AnswerPlan<'_>, body: &Result<&[u8], ContentError>) -> bool {
-    plan.soap.is_some_and(SoapPlan::answers) && body.as_ref().is_ok_and(|body| !body.is_empty())
+fn owes_message(plan: &SoapPlan, body: &Result<&[u8], ContentError>) -> bool {
+    plan.answers() && body.as_ref().is_ok_and(|body| !body.is_empty())
 }
 
 fn unreadable(status: u16, asked: Asked<'_>) -> ToolOutcome {
@@ -190,15 +164,4 @@ fn plain<'a>(part: &multipart::Part<'a>) -> Cow<'a, [u8]> {
         }
     }
     Cow::Borrowed(part.body)
-}
-
-#[cold]
-fn log_dropped(asked: Asked<'_>, dropped: u64) {
-    let Asked { tool, connection, .. } = asked;
-    tracing::info!(
-        tool,
-        connection,
-        dropped,
-        "the answer has elements that its schema does not know: they are not given"
-    );
 }

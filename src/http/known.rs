@@ -44,6 +44,8 @@ known! {
     RetryAfter = "retry-after",
     Location = "location",
     TraceParent = "traceparent",
+    McpMethod = "mcp-method",
+    McpName = "mcp-name",
 }
 
 impl Known {
@@ -65,7 +67,9 @@ impl Known {
             (6, b'e') => Self::Expect,
             (8, b'l') => Self::Location,
             (9, b'x') => Self::ApiKey,
+            (8, b'm') => Self::McpName,
             (10, b'c') => Self::Connection,
+            (10, b'm') => Self::McpMethod,
             (11, b'r') => Self::RetryAfter,
             (11, b't') => Self::TraceParent,
             (12, b'c') => Self::ContentType,

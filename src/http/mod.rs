@@ -16,6 +16,7 @@
 //! head body chunked      end and fields of a head; where a body ends; chunked framing
 //! write                  heads and chunks out
 //! accept origin percent  what some field values mean
+//! mirrored               values of a body that stand in a header too
 //! sse                    event streams, both ways
 //! multipart              bodies of several parts, both ways
 //! ```
@@ -28,6 +29,7 @@ mod error;
 mod field;
 mod head;
 mod known;
+pub mod mirrored;
 pub mod multipart;
 pub mod origin;
 mod percent;

@@ -81,7 +81,7 @@ fn plain(part: &str, before: Option<&Value>, after: Option<&Value>) -> Option<&'
         "connection" => Some("the request goes to another API"),
         "body_format" | "body_content_type" => Some("the body is written another way"),
         "requires" if after.is_some() => Some("fields have to be given that had not to before"),
-        "soap" => Some("the message is another one"),
+        "soap" | "xml" => Some("the message is another one"),
         "pass_unmapped" if is_true(before) => Some("what no rule names is no longer given"),
         "side_effect" => Some("a call does something else to the world"),
         "annotations/read_only_hint" if is_true(before) => Some("it no longer only reads"),

@@ -4,7 +4,9 @@
 //! made into entities.
 
 use crate::catalog::{Annotations, Credential, SideEffect, ToolMethod, ToolsetKind};
-use crate::mapping::{BodyFormat, FieldRule, Requirement, SoapOperation, SoapVersion, XmlTypes};
+use crate::mapping::{
+    BodyFormat, FieldRule, Requirement, SoapOperation, SoapVersion, XmlBodies, XmlTypes,
+};
 
 use super::Location;
 
@@ -43,7 +45,7 @@ pub struct Description {
     /// Where it is reached; operations name them by their place here. The first is that of the
     /// toolset.
     pub connections: Vec<DescribedConnection>,
-    /// The types of a SOAP service's messages.
+    /// The types of messages that are XML.
     pub xml_types: XmlTypes,
     /// All of them, in the order of the description.
     pub operations: Vec<Operation>,
@@ -128,6 +130,8 @@ pub struct OperationTool {
     pub requires: Vec<Requirement>,
     /// The operation of a SOAP service.
     pub soap: Option<SoapOperation>,
+    /// The bodies of an operation of another API that are XML.
+    pub xml: Option<XmlBodies>,
     /// What arguments there are.
     pub fields: Vec<FieldRule>,
     /// What of the response is given back; everything, where empty.
@@ -161,6 +165,7 @@ impl OperationTool {
             body_content_type: None,
             requires: Vec::new(),
             soap: None,
+            xml: None,
             fields: Vec::new(),
             response_fields: Vec::new(),
             pass_unmapped: false,

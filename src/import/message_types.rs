@@ -1,4 +1,4 @@
-//! What becomes of the types of a SOAP service when it is imported again.
+//! What becomes of the types of XML messages when their API is imported again.
 //!
 //! All tools of a toolset share its types, so a type that changes changes every tool that uses it:
 //! it moves with consent or not at all.
@@ -86,6 +86,7 @@ mod tests {
         let element = |(name, required): &(&str, bool)| {
             XmlParticle::Element(XmlElement {
                 name: XmlName::new("", name),
+                prefix: None,
                 member: (*name).into(),
                 holds: XmlContent::Value(XmlValue::String),
                 repeats: false,

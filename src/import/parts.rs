@@ -12,7 +12,7 @@ use super::names::hexadecimal;
 use crate::catalog::{Imported, Tool};
 
 /// What an import says of a tool, besides its rules. Whatever else a tool has is the operator's.
-const PLAIN: [&str; 14] = [
+const PLAIN: [&str; 15] = [
     "body_content_type",
     "body_format",
     "connection",
@@ -26,6 +26,7 @@ const PLAIN: [&str; 14] = [
     "side_effect",
     "soap",
     "title",
+    "xml",
     "annotations",
 ];
 /// Whose members are parts of their own.

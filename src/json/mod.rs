@@ -25,7 +25,7 @@ pub(crate) use guard::tests::any_json;
 pub use guard::{Checked, guard};
 pub use raw::{Entries, Items, Kind, OwnedRaw, Raw, RawEntries};
 pub use text::write_string;
-pub use value::{to_value, write_value};
+pub use value::{to_value, write_raw, write_value};
 
 /// How deep arrays and objects may nest. A scalar alone has depth 0, `[]` has depth 1.
 pub const DEPTH_MAX: usize = 128;

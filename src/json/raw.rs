@@ -136,6 +136,11 @@ impl OwnedRaw {
         guard(text).map(|checked| checked.root().to_owned())
     }
 
+    /// `{}`.
+    pub fn empty_object() -> Self {
+        Self("{}".into())
+    }
+
     /// The value to read.
     pub const fn as_raw(&self) -> Raw<'_> {
         Raw(&self.0)

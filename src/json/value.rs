@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::text::checked_string_end;
 use super::{Kind, Raw};
 
 /// The value as a tree, with numbers as close as a tree can hold them: integers of 64 bits are
@@ -17,6 +18,19 @@ pub fn to_value(raw: Raw<'_>) -> Value {
 pub fn write_value(out: &mut Vec<u8>, value: &Value) {
     // Keys are strings and memory takes every byte, so this cannot fail.
     let _ = serde_json::to_writer(out, value);
+}
+
+/// Writes a value as it was written, without the blanks between its parts.
+pub fn write_raw(out: &mut Vec<u8>, raw: Raw<'_>) {
+    let bytes = raw.text().as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let end = if byte == b'"' { checked_string_end(bytes, at + 1) + 1 } else { at + 1 };
+        if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+            out.extend_from_slice(bytes.get(at..end).unwrap_or_default());
+        }
+        at = end;
+    }
 }
 
 /// Recursion is bounded: a [`Raw`] is at most `DEPTH_MAX` levels deep.
@@ -64,6 +78,14 @@ mod tests {
             value("123456789012345678901234567890"),
             123_456_789_012_345_678_901_234_567_890.0
         );
+    }
+
+    #[test]
+    fn blanks_go_and_nothing_else() {
+        let text = " {\"a b\" : [ 1.50 ,\n\t\" \\\" \" , null ] , \"c\":{ } } ";
+        let mut out = Vec::new();
+        write_raw(&mut out, guard(text.as_bytes()).unwrap().root());
+        assert_eq!(out, br#"{"a b":[1.50," \" ",null],"c":{}}"#);
     }
 
     #[test]

@@ -101,13 +101,15 @@ impl SentDefault {
             }
         }
         let rule = node.rule.and_then(|index| rules.get(index)).filter(|rule| rule.send_default);
-        let text = match rule.and_then(|rule| rule.default.as_ref()) {
-            Some(Value::String(text)) => text.as_str().into(),
-            Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string().into_boxed_str(),
-            _ => return,
-        };
+        let Some(text) = rule.and_then(|rule| single_text(rule.default.as_ref()?)) else { return };
         let parent = parent.map(Into::into);
         defaults.push(Self { path: path.into_boxed_str(), parent, is_forced, text });
+    }
+
+    /// Of an argument at the top; `None` where it is no single value.
+    pub(super) fn of_argument(name: &str, value: &Value) -> Option<Self> {
+        let text = single_text(value)?;
+        Some(Self { path: name.into(), parent: None, is_forced: true, text })
     }
 
     /// Whether this is what goes out for a path that the arguments do not have.
@@ -121,6 +123,14 @@ impl SentDefault {
 
     pub(super) fn text(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.text)
+    }
+}
+
+fn single_text(value: &Value) -> Option<Box<str>> {
+    match value {
+        Value::String(text) => Some(text.as_str().into()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string().into_boxed_str()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

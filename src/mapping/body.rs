@@ -1,6 +1,7 @@
 //! Bodies of requests: JSON, forms, parts, a text, the bytes of a file.
 //!
-//! JSON leaves as exact text. What is no JSON has no `null`: such a field is left out, as an absent
+//! JSON leaves as exact text. What is to be XML is JSON here too: [`Messages`](super::Messages) write
+//! it. What is no JSON has no `null`: such a field is left out, as an absent
 //! one is. In forms and parts, names are those of the API and in the order of the rules; a constant
 //! body may be a field's whole value only.
 //!
@@ -29,6 +30,7 @@ const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data";
 const TEXT: &str = "text/plain";
+const XML: &str = "application/xml";
 /// The boundary that nearly every body has.
 const USUAL_BOUNDARY: &str = "ringway-0000000000000000";
 
@@ -280,6 +282,7 @@ fn content_type(body: RequestBody<'_>) -> Result<Arc<str>, MappingError> {
             BodyFormat::Json => JSON.into(),
             BodyFormat::Form => FORM.into(),
             BodyFormat::Multipart => format!("{MULTIPART}; boundary={USUAL_BOUNDARY}").into(),
+            BodyFormat::Xml => XML.into(),
             BodyFormat::Text => media::with_charset(TEXT).into(),
             BodyFormat::Binary => OCTETS.into(),
         });
@@ -304,7 +307,11 @@ fn content_type(body: RequestBody<'_>) -> Result<Arc<str>, MappingError> {
             "parts are sent as \"multipart/form-data\" only; remove it or change body_format",
         ),
         BodyFormat::Multipart => Ok(format!("{MULTIPART}; boundary={USUAL_BOUNDARY}").into()),
-        BodyFormat::Text => Ok(media::with_charset(given).into()),
+        BodyFormat::Xml if !media::is_xml(given) => refuse(
+            "is not one of XML; set body_format to what the body is, or write a type that ends with \
+             \"xml\"",
+        ),
+        BodyFormat::Text | BodyFormat::Xml => Ok(media::with_charset(given).into()),
         BodyFormat::Json | BodyFormat::Form | BodyFormat::Binary => Ok(given.into()),
     }
 }
@@ -315,7 +322,10 @@ impl Form {
         rules: &[FieldRule],
         format: BodyFormat,
     ) -> Result<Self, MappingError> {
-        if format != BodyFormat::Json {
+        if !matches!(format, BodyFormat::Json | BodyFormat::Xml) {
+            return Self::compile_other(fields, rules, format);
+        }
+        if format == BodyFormat::Xml && fields.is_empty() {
             return Self::compile_other(fields, rules, format);
         }
         let direction = Direction::Request;
@@ -368,7 +378,7 @@ impl Form {
                 "body_format: a text or binary body is one field; keep one with location \"body\"",
             ),
             (BodyFormat::Form, _) => Ok(Self::Urlencoded(Fields::compile(fields, rules, format)?)),
-            (BodyFormat::Multipart | BodyFormat::Json, _) => {
+            (BodyFormat::Multipart | BodyFormat::Json | BodyFormat::Xml, _) => {
                 Ok(Self::Parts(Fields::compile(fields, rules, format)?))
             }
         }

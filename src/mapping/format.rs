@@ -48,6 +48,8 @@ pub enum BodyFormat {
     Form,
     /// `multipart/form-data`: a part for each field.
     Multipart,
+    /// XML, as `xml` of the tool says.
+    Xml,
     /// The one field as it is.
     Text,
     /// The bytes of the one field, which is a file.

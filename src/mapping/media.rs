@@ -24,6 +24,12 @@ pub(super) fn is_json(text: &str) -> bool {
     essence.split_once('/').is_some_and(|(_, kind)| kind == "json" || kind.ends_with("+json"))
 }
 
+/// `application/xml`, and what says that it is XML as well.
+pub(super) fn is_xml(text: &str) -> bool {
+    let essence = essence(text).to_ascii_lowercase();
+    essence.split_once('/').is_some_and(|(_, kind)| kind == "xml" || kind.ends_with("+xml"))
+}
+
 /// A type of text with its charset: what is sent is always UTF-8.
 pub(super) fn with_charset(text: &str) -> String {
     let is_text = essence(text).to_ascii_lowercase().starts_with("text/");
@@ -58,6 +64,12 @@ mod tests {
         }
         for text in ["application/jsonx", "application/xml", "json", "text/plain; a=/json"] {
             assert!(!is_json(text), "{text}");
+        }
+        for text in ["application/xml", "text/XML; charset=utf-8", "application/atom+xml"] {
+            assert!(is_xml(text), "{text}");
+        }
+        for text in ["application/xmlx", "xml", "text/html", "text/plain; a=/xml"] {
+            assert!(!is_xml(text), "{text}");
         }
         assert_eq!(with_charset("text/csv"), "text/csv; charset=utf-8");
         assert_eq!(with_charset("text/csv;charset=x"), "text/csv;charset=x");

@@ -28,6 +28,7 @@
 mod arguments;
 mod body;
 pub mod budget;
+mod check;
 mod dialect;
 mod digits;
 mod discovery;
@@ -37,7 +38,9 @@ mod format;
 mod keys;
 mod kinds;
 mod media;
+mod messages;
 mod parameter;
+mod passed;
 mod path;
 mod placement;
 mod raw_schema;
@@ -53,6 +56,7 @@ mod structure;
 mod style;
 mod translate;
 mod validator;
+pub mod xml;
 mod xml_types;
 
 pub use arguments::Arguments;
@@ -63,19 +67,21 @@ pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
 pub use file::{FILE_BYTES_MAX, RESOURCES_MAX, Resource, ResourceUse, Resources};
 pub use format::{BodyFormat, ParameterStyle, RequestBody};
 pub use keys::KEY_BYTES_MAX;
+pub use messages::Messages;
+pub use passed::{Passed, PassedPlan};
 pub use path::{FieldPath, PathError, SEGMENTS_MAX, Segment, below_arrays, in_member};
 pub use repair::{REPAIRS_NAMED_MAX, Repair, RepairKind, Repairs};
 pub use request::{OutgoingRequest, RequestPlan};
 pub use requirement::Requirement;
 pub use response::{ResponsePlan, Translated};
 pub use rule::{FieldRule, FieldType, Location};
-pub use schema::{input_schema, output_schema};
+pub use schema::{OutputSchema, input_schema, output, output_schema};
 pub use shape::RULES_MAX;
 pub use structure::structure_only;
 pub use translate::Unmapped;
 pub use xml_types::{
     SoapBody, SoapMessage, SoapOperation, SoapVersion, TEXT_MEMBER, TYPE_MEMBER, XmlAttribute,
-    XmlContent, XmlElement, XmlGroup, XmlName, XmlParticle, XmlType, XmlTypes, XmlValue,
+    XmlBodies, XmlContent, XmlElement, XmlGroup, XmlName, XmlParticle, XmlType, XmlTypes, XmlValue,
 };
 
 fn check_count(rules: &[FieldRule]) -> Result<(), MappingError> {

@@ -6,30 +6,28 @@ use std::sync::Arc;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::arguments::{self, Arguments, ArgumentsText, SentDefault};
+use super::arguments::{self, Arguments, SentDefault};
 use super::body::Body;
+use super::check::{Check, object};
 use super::error::{FieldProblem, InvalidArguments};
 use super::file::{ResourceUse, Resources};
 use super::parameter::{Names, Parameter};
 use super::placement::{self, Piece};
-use super::repair::{Expected, Repairs};
 use super::requirement::Demand;
 use super::shape;
 use super::style::Pairs;
 use super::translate::Tally;
-use super::validator::Validator;
 use super::{
     BodyFormat, FieldRule, Location, MappingError, MappingErrors, RequestBody, check_count, schema,
 };
-use crate::json::{Kind, OwnedRaw, Raw};
+use crate::json::{OwnedRaw, Raw};
 
 /// The compiled request of one tool.
 #[derive(Debug)]
 pub struct RequestPlan {
     method: Arc<str>,
     schema: Value,
-    validator: Validator,
-    expected: Expected,
+    check: Check,
     /// Single values that are sent when a call does not have them, by the path of their field.
     sent_defaults: Vec<SentDefault>,
     /// The path, and the query that the template has.
@@ -127,8 +125,7 @@ impl RequestPlan {
         by_name.sort_unstable();
         Ok(Self {
             method,
-            validator: Validator::compile(&schema)?,
-            expected: Expected::of(&schema),
+            check: Check::compile(&schema)?,
             sent_defaults: SentDefault::all(&fields, rules),
             schema,
             target: target(path_template, &placeholders)?,
@@ -185,23 +182,7 @@ impl RequestPlan {
         &self,
         arguments: Option<Raw<'a>>,
     ) -> Result<Arguments<'a>, InvalidArguments> {
-        let text = match arguments {
-            None => ArgumentsText::Absent,
-            Some(raw) => match raw.kind() {
-                Kind::Null => ArgumentsText::Absent,
-                Kind::Object => ArgumentsText::Given(raw),
-                other => return Err(not_an_object(other)),
-            },
-        };
-        let mut arguments = Arguments { text, repairs: Repairs::default() };
-        if !self.validator.accepts(object(&arguments)) {
-            if let Some((repaired, repairs)) = self.expected.repair(object(&arguments)) {
-                arguments = Arguments { text: ArgumentsText::Repaired(repaired), repairs };
-            }
-            if arguments.repairs.count == 0 || !self.validator.accepts(object(&arguments)) {
-                return Err(self.problems(object(&arguments)));
-            }
-        }
+        let arguments = self.check.judge(arguments)?;
         if self.checks_values {
             self.check_values(object(&arguments))?;
         }
@@ -209,16 +190,6 @@ impl RequestPlan {
             self.check_demands(object(&arguments))?;
         }
         Ok(arguments)
-    }
-
-    #[cold]
-    fn problems(&self, arguments: Raw<'_>) -> InvalidArguments {
-        let mut problems = self.validator.problems(arguments);
-        if problems.is_empty() {
-            let problem = "the arguments do not fit the schema of the tool".to_owned();
-            problems.push(FieldProblem { field: String::new(), problem });
-        }
-        InvalidArguments::new(problems)
     }
 
     fn check_values(&self, arguments: Raw<'_>) -> Result<(), InvalidArguments> {
@@ -372,16 +343,6 @@ impl RequestPlan {
             .filter_map(|(parameter, value)| Some((parameter, (*value)?)))
             .filter(|(parameter, value)| !parameter.style.is_nothing(*value))
     }
-}
-
-/// The arguments to look at; absent ones are an empty object.
-fn object<'a>(arguments: &'a Arguments<'_>) -> Raw<'a> {
-    arguments.raw().unwrap_or(Raw::EMPTY_OBJECT)
-}
-
-fn not_an_object(kind: Kind) -> InvalidArguments {
-    let problem = format!("expected an object, got {}", kind.described());
-    InvalidArguments::new(vec![FieldProblem { field: "arguments".to_owned(), problem }])
 }
 
 fn checked_method(method: &str, has_body: bool) -> Result<Arc<str>, MappingError> {

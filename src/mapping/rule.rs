@@ -172,6 +172,10 @@ pub struct FieldRule {
     /// A value that is always sent. The client neither sees nor sets the field.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub constant: Option<Value>,
+    /// The client neither sees nor sets the argument, and it is never sent. Only of tools of MCP
+    /// servers, which say themselves what arguments there are: elsewhere the rule is left out.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hidden: bool,
     /// Shows an integer or a number to the client as a text of its digits and sends it to the API as
     /// the number: most clients round what is larger than 2^53 or has many decimals. Of an array
     /// it is said for the items.

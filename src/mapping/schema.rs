@@ -31,6 +31,15 @@ pub(super) fn schema_of_fields(fields: &[Field], rules: &[FieldRule]) -> Value {
     Value::Object(object(nodes, rules, None))
 }
 
+/// What is told of what a tool answers.
+#[derive(Debug)]
+pub struct OutputSchema {
+    /// The schema of an object; where an answer is none, that of the wrapper around it.
+    pub schema: Value,
+    /// Whether the answer that the rules describe is no object.
+    pub is_wrapped: bool,
+}
+
 /// The output schema of a tool: names, nesting and descriptions of what it answers, or `None`
 /// where no rule says anything.
 ///
@@ -44,6 +53,15 @@ pub(super) fn schema_of_fields(fields: &[Field], rules: &[FieldRule]) -> Value {
 ///
 /// Names every rule that does not fit and what to change.
 pub fn output_schema(rules: &[FieldRule]) -> Result<Option<Value>, MappingErrors> {
+    Ok(output(rules)?.map(|output| output.schema))
+}
+
+/// The same, and what it is of.
+///
+/// # Errors
+///
+/// As [`output_schema`].
+pub fn output(rules: &[FieldRule]) -> Result<Option<OutputSchema>, MappingErrors> {
     check_count(rules)?;
     if rules.is_empty() {
         return Ok(None);
@@ -52,11 +70,12 @@ pub fn output_schema(rules: &[FieldRule]) -> Result<Option<Value>, MappingErrors
     let root = shape::body(rules, &mut errors);
     errors.check()?;
     let mut schema = described(&root, rules);
-    if !matches!(root.content, Content::Object(_)) {
+    let is_wrapped = !matches!(root.content, Content::Object(_));
+    if is_wrapped {
         schema = Map::from_iter([("properties".to_owned(), json!({ "result": schema }))]);
     }
     schema.insert("type".to_owned(), json!("object"));
-    Ok(Some(Value::Object(schema)))
+    Ok(Some(OutputSchema { schema: Value::Object(schema), is_wrapped }))
 }
 
 fn object<'a>(

@@ -1,5 +1,6 @@
-//! The messages of a SOAP service: what of its WSDL and XML Schemas is needed to write and read
-//! them. Written by the import, kept in the catalog, hidden from clients.
+//! Messages in XML, those of SOAP services and the bodies of other APIs: what of their descriptions
+//! is needed to write and read them. Written by the import or by hand, kept in the catalog, hidden
+//! from clients.
 //!
 //! A message is JSON on the side of the tool. An element is a member under
 //! [`member`](XmlElement::member): a single value where its type has text alone, an object of its
@@ -67,8 +68,8 @@ impl<'de> Deserialize<'de> for XmlName {
     }
 }
 
-/// The types of a service, by name. Those that the schemas leave unnamed are called after the
-/// element that holds them.
+/// The types of a toolset's messages, by name. Those that the schemas leave unnamed are called after
+/// the element that holds them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct XmlTypes(pub BTreeMap<XmlName, XmlType>);
@@ -100,6 +101,10 @@ pub struct XmlType {
 pub struct XmlAttribute {
     /// On the wire.
     pub name: XmlName,
+    /// Which prefix its namespace is to have; where others of the toolset say another one, that of
+    /// the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Box<str>>,
     /// In JSON.
     pub member: Box<str>,
     /// What it holds.
@@ -147,7 +152,13 @@ pub struct XmlGroup {
 pub struct XmlElement {
     /// On the wire; with an empty namespace where the schema has it unqualified.
     pub name: XmlName,
-    /// In JSON.
+    /// Which prefix its namespace is to have; where others of the toolset say another one, that of
+    /// the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Box<str>>,
+    /// In JSON; nothing where it is the root of a body or stands in a [list](XmlContent::List) or a
+    /// [map](XmlContent::Map).
+    #[serde(default, skip_serializing_if = "str::is_empty")]
     pub member: Box<str>,
     /// What it holds.
     pub holds: XmlContent,
@@ -174,6 +185,11 @@ pub enum XmlContent {
     Value(XmlValue),
     /// What a type of [`XmlTypes`] says.
     Type(XmlName),
+    /// This element, as often as there is something for it: an array in JSON.
+    List(Box<XmlElement>),
+    /// Elements of any names: an object in JSON, by their names. Each is as this one but for its
+    /// name, of which only the namespace counts.
+    Map(Box<XmlElement>),
     /// Anything, as XML text: `xsd:anyType`, mixed content.
     Any,
 }
@@ -196,6 +212,19 @@ pub enum XmlValue {
     Name,
     /// Values with blanks between them: an array in JSON.
     List(Box<Self>),
+}
+
+/// The bodies of an operation that are XML without an envelope.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct XmlBodies {
+    /// The root element of what is sent, where `body_format` is `xml`. What it holds is the body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<XmlElement>,
+    /// The root element of what comes back; an answer that is no XML is treated as that of any other
+    /// tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<XmlElement>,
 }
 
 /// The version of SOAP.

@@ -166,12 +166,12 @@ mod tests {
             r#"{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","#,
             r#""params":{"mode":"url","url":"https://a.example"}}},"requestState":"s\"t"}"#
         );
-        assert_eq!(String::from_utf8_lossy(body.as_bytes()), expected);
+        assert_eq!(String::from_utf8_lossy(&body.as_bytes()), expected);
         let both = [("a", &url), ("b", &url)];
-        OwnedRaw::parse(input_required(both.into_iter(), None).as_bytes()).unwrap();
+        OwnedRaw::parse(&input_required(both.into_iter(), None).as_bytes()).unwrap();
         let none = input_required([].into_iter(), Some("s"));
         let expected = r#"{"resultType":"input_required","requestState":"s"}"#;
-        assert_eq!(String::from_utf8_lossy(none.as_bytes()), expected);
+        assert_eq!(String::from_utf8_lossy(&none.as_bytes()), expected);
     }
 
     #[test]

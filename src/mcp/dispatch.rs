@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 
 use super::call::{Invocation, cancelled};
+use super::completion;
+use super::discover::discovered;
 use super::initialize::{Initialization, Offers, ServerInfo, initialize};
 use super::method::Method;
-use super::paging::{self, Prompts, Resources, Tools};
+use super::paging::{self, Prompts, Resources, Templates, Tools};
+use super::pass_on::PassOn;
 use super::refusal::{method_not_found, unknown_prompt, unknown_resource};
 use super::resources;
 use super::{LogLevel, Revision};
@@ -42,6 +45,8 @@ pub enum Step<'a> {
     /// Answer with the rest of a result that is kept under this URI, or with
     /// [`unknown_resource`](super::unknown_resource).
     ReadKept(Cow<'a, str>),
+    /// Have an upstream server answer.
+    PassOn(PassOn),
     /// Have [`View::tools_list`] put together, which is too much for a core, and dispatch again.
     MakeToolsList(ToolShape),
     /// Keep how grave what the session hears of must be, and answer with an empty result.
@@ -84,7 +89,18 @@ fn request<'a>(
 ) -> Result<Step<'a>, RpcError> {
     let params = object(params)?;
     let (view, shape) = (context.view, shape(context.revision));
-    let body = match Method::of(name) {
+    let method = Method::of(name);
+    if !method.is_in(context.revision) {
+        return Err(method_not_found(name));
+    }
+    let body = match method {
+        Method::Discover => discovered(view, context.server),
+        Method::Complete if completion::is_offered(view, context.revision) => {
+            match PassOn::complete(view, params) {
+                Some(passed_on) => return Ok(Step::PassOn(passed_on)),
+                None => completion::complete(view, params)?,
+            }
+        }
         Method::Ping => ResultBody::EMPTY,
         Method::ToolsCall => return Invocation::read(params).map(Step::Invoke),
         Method::ToolsList
@@ -103,7 +119,9 @@ fn request<'a>(
             return initialize(view, context.server, params).map(Step::Initialize);
         }
         Method::ResourcesList => paging::page(&Resources(view, shape), context.page_size, params)?,
-        Method::ResourceTemplatesList => paging::single(resources::templates(view, shape), params)?,
+        Method::ResourceTemplatesList => {
+            paging::page(&Templates(view, shape), context.page_size, params)?
+        }
         Method::PromptsList => paging::page(&Prompts(view, shape), context.page_size, params)?,
         Method::ResourcesRead => {
             let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
@@ -112,22 +130,26 @@ fn request<'a>(
             match resources::read(view, &uri) {
                 Some(resources::Found::Text(body)) => body,
                 Some(resources::Found::Kept) => return Ok(Step::ReadKept(uri)),
-                None => return Err(unknown_resource(&uri)),
+                None => match PassOn::read(view, &uri) {
+                    Some(passed_on) => return Ok(Step::PassOn(passed_on)),
+                    None => return Err(unknown_resource(&uri)),
+                },
             }
         }
         Method::PromptsGet => {
             let name = params.and_then(|params| params.get("name")).and_then(Raw::as_str);
             let name =
                 name.ok_or_else(|| RpcError::invalid_params("prompts/get needs `name`, a string"))?;
-            let prompt = view.prompt(&name).ok_or_else(|| unknown_prompt(&name))?;
-            resources::messages(prompt)
+            match (view.prompt(&name), PassOn::prompt(view, &name, params)) {
+                (Some(prompt), _) => resources::messages(prompt),
+                (None, Some(passed_on)) => return Ok(Step::PassOn(passed_on)),
+                (None, None) => return Err(unknown_prompt(&name)),
+            }
         }
-        // What sessions hold, where a server of the view makes use of it. MCP 2026-07-28 has neither.
-        Method::SetLevel if !context.revision.is_modern() && Offers::of(view).logging => {
-            return level(params);
-        }
-        method @ (Method::Subscribe | Method::Unsubscribe)
-            if !context.revision.is_modern() && Offers::of(view).subscriptions =>
+        // What sessions hold, where a server of the view makes use of it.
+        Method::SetLevel if Offers::of(view, context.revision).logging => return level(params),
+        Method::Subscribe | Method::Unsubscribe
+            if Offers::of(view, context.revision).subscriptions =>
         {
             let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
             let text = "resources/subscribe and resources/unsubscribe need `uri`, a string";
@@ -142,8 +164,14 @@ fn request<'a>(
         Method::SetLevel | Method::Subscribe | Method::Unsubscribe => {
             return Err(method_not_found(name));
         }
+        // Its answer is a stream, which is for the transport to open where there are streams.
+        Method::Listen => return Err(method_not_found(name)),
         // A notification's name with an id is no method.
-        Method::Initialized | Method::Cancelled | Method::RootsChanged | Method::Other => {
+        Method::Initialized
+        | Method::Cancelled
+        | Method::RootsChanged
+        | Method::Complete
+        | Method::Other => {
             return Err(method_not_found(name));
         }
     };

@@ -90,7 +90,7 @@ fn view(client_application: &str) -> Arc<View> {
 }
 
 fn step(view: &View, revision: Revision, page_size: usize, text: &str) -> Step<'static> {
-    let server = ServerInfo::new("ringway", "Ringway", "1.2.3", true);
+    let server = ServerInfo::new("ringway", "Ringway", "1.2.3", true, 60_000);
     let context = DispatchContext { view, revision, in_session: false, page_size, server: &server };
     let text: &'static str = text.to_owned().leak();
     let Incoming::Single(message) = rpc::parse(text.as_bytes()).unwrap() else { panic!("{text}") };
@@ -106,7 +106,7 @@ fn ask_in(
 ) -> Result<Value, RpcError> {
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     match step(view, revision, page_size, &request.to_string()) {
-        Step::Reply(body) => Ok(serde_json::from_slice(body.as_bytes()).unwrap()),
+        Step::Reply(body) => Ok(serde_json::from_slice(&body.as_bytes()).unwrap()),
         Step::Error(error) => Err(error),
         other => panic!("{other:?}"),
     }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::Revision;
+use super::ending::{Caching, Endings};
+use super::{Revision, completion, refusal};
 use crate::catalog::View;
 use crate::json::{self, Kind, Raw};
 use crate::rpc::{ResultBody, RpcError};
@@ -21,18 +22,18 @@ pub struct Offers {
 
 impl Offers {
     /// What is offered to the client of a view. What none of its servers does is not promised.
-    pub fn of(view: &View) -> Self {
+    pub fn of(view: &View, revision: Revision) -> Self {
         let servers = view.upstreams();
         Self {
             logging: !servers.is_empty(),
-            completions: servers.iter().any(|server| server.definitions.completes),
+            completions: completion::is_offered(view, revision),
             subscriptions: servers.iter().any(|server| server.definitions.subscribes),
         }
     }
 
-    /// Writes the server's capabilities as the revision knows them. `listChanged`, and to be told of
-    /// changes at all, are promises: they stand where there are streams to tell on.
-    pub fn write_capabilities(self, out: &mut Vec<u8>, revision: Revision, tells_changes: bool) {
+    /// Writes the server's capabilities. `listChanged`, and to be told of changes at all, are
+    /// promises: they stand where there are streams to tell on.
+    pub(super) fn write_capabilities(self, out: &mut Vec<u8>, tells_changes: bool) {
         let changes = if tells_changes { "\"listChanged\":true" } else { "" };
         let has_subscriptions = self.subscriptions && tells_changes;
         let subscribes = if has_subscriptions { ",\"subscribe\":true" } else { "" };
@@ -51,8 +52,7 @@ impl Offers {
         if self.logging {
             out.extend_from_slice(b",\"logging\":{}");
         }
-        // The capability is younger than the method.
-        if self.completions && revision >= Revision::V20250326 {
+        if self.completions {
             out.extend_from_slice(b",\"completions\":{}");
         }
         out.push(b'}');
@@ -79,21 +79,30 @@ impl Initialization<'_> {
     }
 }
 
-/// The parts of the result that never change, written once.
+/// What this server says of itself, written once.
 #[derive(Clone, Debug)]
 pub struct ServerInfo {
     /// `serverInfo` in old revisions.
     plain: Box<[u8]>,
     /// The same from 2025-06-18 on, when names got titles.
     titled: Box<[u8]>,
-    tells_changes: bool,
+    endings: Endings,
+    /// Whether it tells clients that their lists changed.
+    pub(super) tells_changes: bool,
 }
 
 impl ServerInfo {
-    /// What the server calls itself, and whether it tells clients that their lists changed.
-    pub fn new(name: &str, title: &str, version: &str, tells_changes: bool) -> Self {
-        let part = |title: Option<&str>| {
-            let mut out = b",\"serverInfo\":{\"name\":".to_vec();
+    /// What the server calls itself, whether it tells clients that their lists changed, and how long
+    /// clients may keep what they were told.
+    pub fn new(
+        name: &str,
+        title: &str,
+        version: &str,
+        tells_changes: bool,
+        cache_ttl_ms: u64,
+    ) -> Self {
+        let info = |title: Option<&str>| {
+            let mut out = b"{\"name\":".to_vec();
             json::write_string(&mut out, name);
             if let Some(title) = title {
                 out.extend_from_slice(b",\"title\":");
@@ -102,9 +111,37 @@ impl ServerInfo {
             out.extend_from_slice(b",\"version\":");
             json::write_string(&mut out, version);
             out.push(b'}');
-            out.into_boxed_slice()
+            out
         };
-        Self { plain: part(None), titled: part(Some(title)), tells_changes }
+        let part = |title| [b",\"serverInfo\":", &info(title)[..]].concat().into();
+        Self {
+            plain: part(None),
+            titled: part(Some(title)),
+            endings: Endings::new(&info(Some(title)), cache_ttl_ms),
+            tells_changes,
+        }
+    }
+
+    /// An answer in the form of a revision: from 2026-07-28 on a result says what it is, who made it
+    /// and whether it may be kept, and errors have other codes. `meta` is the result's own, an
+    /// object, which up to then stands in the result already.
+    pub fn answer(
+        &self,
+        answer: Result<ResultBody, RpcError>,
+        meta: Option<&[u8]>,
+        caching: Caching,
+        revision: Revision,
+    ) -> Result<ResultBody, RpcError> {
+        if !revision.is_modern() {
+            return answer;
+        }
+        match (answer, meta) {
+            (Ok(ResultBody::Owned(body)), Some(meta)) => {
+                Ok(self.endings.end_with_meta(body, meta, caching))
+            }
+            (Ok(body), _) => Ok(self.endings.end(body, caching)),
+            (Err(error), _) => Err(refusal::in_newest(error)),
+        }
     }
 
     fn result(&self, revision: Revision, offers: Offers, instructions: Option<&str>) -> Vec<u8> {
@@ -114,7 +151,7 @@ impl ServerInfo {
         out.extend_from_slice(b"{\"protocolVersion\":\"");
         out.extend_from_slice(revision.text().as_bytes());
         out.extend_from_slice(b"\",\"capabilities\":");
-        offers.write_capabilities(&mut out, revision, self.tells_changes);
+        offers.write_capabilities(&mut out, self.tells_changes);
         out.extend_from_slice(part);
         if let Some(instructions) = instructions {
             out.extend_from_slice(b",\"instructions\":");
@@ -160,7 +197,7 @@ pub(super) fn initialize<'a>(
         capabilities: capabilities.map_or(ClientCapabilities::NONE, read_capabilities),
         result: ResultBody::Owned(server.result(
             revision,
-            Offers::of(view),
+            Offers::of(view, revision),
             view.instructions.as_deref(),
         )),
         name: text("name"),
@@ -169,7 +206,7 @@ pub(super) fn initialize<'a>(
 }
 
 /// What is not known is passed over: revisions to come add capabilities.
-fn read_capabilities(capabilities: Raw<'_>) -> ClientCapabilities {
+pub(super) fn read_capabilities(capabilities: Raw<'_>) -> ClientCapabilities {
     type Known = ClientCapabilities;
     let mut all = Known::NONE;
     let mut add = |known: Known, is_there: bool| {
@@ -209,22 +246,21 @@ mod tests {
 
     #[test]
     fn only_what_is_there_is_promised() {
-        let written = |offers: Offers, revision, tells| {
+        let written = |offers: Offers, tells| {
             let mut out = Vec::new();
-            offers.write_capabilities(&mut out, revision, tells);
+            offers.write_capabilities(&mut out, tells);
             String::from_utf8(out).unwrap()
         };
         let all = Offers { logging: true, completions: true, subscriptions: true };
-        let newest = Revision::NEWEST_WITH_SESSIONS;
         assert_eq!(
-            written(Offers::default(), newest, true),
+            written(Offers::default(), true),
             concat!(
                 r#"{"tools":{"listChanged":true},"resources":{"listChanged":true},"#,
                 r#""prompts":{"listChanged":true}}"#
             )
         );
         assert_eq!(
-            written(all, newest, true),
+            written(all, true),
             concat!(
                 r#"{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"#,
                 r#""prompts":{"listChanged":true},"logging":{},"completions":{}}"#
@@ -232,8 +268,8 @@ mod tests {
         );
         // Without streams nobody is told anything.
         assert_eq!(
-            written(all, Revision::V20241105, false),
-            r#"{"tools":{},"resources":{},"prompts":{},"logging":{}}"#
+            written(all, false),
+            r#"{"tools":{},"resources":{},"prompts":{},"logging":{},"completions":{}}"#
         );
     }
 }

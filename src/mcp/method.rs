@@ -1,5 +1,7 @@
 //! The methods of the protocol, as far as they are served.
 
+use super::Revision;
+
 /// A method or notification by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Method {
@@ -21,12 +23,18 @@ pub enum Method {
     PromptsList,
     /// `prompts/get`
     PromptsGet,
+    /// `completion/complete`
+    Complete,
     /// `logging/setLevel`
     SetLevel,
     /// `resources/subscribe`
     Subscribe,
     /// `resources/unsubscribe`
     Unsubscribe,
+    /// `server/discover`
+    Discover,
+    /// `subscriptions/listen`
+    Listen,
     /// `notifications/initialized`
     Initialized,
     /// `notifications/cancelled`
@@ -40,7 +48,7 @@ pub enum Method {
 impl Method {
     /// All that are known.
     #[cfg(test)]
-    const KNOWN: [Self; 15] = [
+    const KNOWN: [Self; 18] = [
         Self::Initialize,
         Self::Ping,
         Self::ToolsList,
@@ -50,9 +58,12 @@ impl Method {
         Self::ResourcesRead,
         Self::PromptsList,
         Self::PromptsGet,
+        Self::Complete,
         Self::SetLevel,
         Self::Subscribe,
         Self::Unsubscribe,
+        Self::Discover,
+        Self::Listen,
         Self::Initialized,
         Self::Cancelled,
         Self::RootsChanged,
@@ -72,12 +83,50 @@ impl Method {
             "resources/read" => Self::ResourcesRead,
             "prompts/list" => Self::PromptsList,
             "prompts/get" => Self::PromptsGet,
+            "completion/complete" => Self::Complete,
             "logging/setLevel" => Self::SetLevel,
             "resources/subscribe" => Self::Subscribe,
             "resources/unsubscribe" => Self::Unsubscribe,
             "notifications/roots/list_changed" => Self::RootsChanged,
+            "server/discover" => Self::Discover,
+            "subscriptions/listen" => Self::Listen,
             _ => Self::Other,
         }
+    }
+
+    /// Whether a revision has it. Nothing is lost on notifications: those not known are passed over.
+    pub(super) const fn is_in(self, revision: Revision) -> bool {
+        match self {
+            Self::Initialize
+            | Self::Ping
+            | Self::SetLevel
+            | Self::Subscribe
+            | Self::Unsubscribe => !revision.is_modern(),
+            Self::Discover | Self::Listen => revision.is_modern(),
+            _ => true,
+        }
+    }
+
+    /// The parameter of a request that `Mcp-Name` repeats (MCP 2026-07-28, Streamable HTTP).
+    pub const fn named_by(self) -> Option<&'static str> {
+        match self {
+            Self::ToolsCall | Self::PromptsGet => Some("name"),
+            Self::ResourcesRead => Some("uri"),
+            _ => None,
+        }
+    }
+
+    /// Whether its results say how long they may be kept (MCP 2026-07-28, caching).
+    pub const fn is_cacheable(self) -> bool {
+        matches!(
+            self,
+            Self::Discover
+                | Self::ToolsList
+                | Self::ResourcesList
+                | Self::ResourceTemplatesList
+                | Self::ResourcesRead
+                | Self::PromptsList
+        )
     }
 
     /// Its name; `other` for what is not known, so that labels stay few.
@@ -92,10 +141,13 @@ impl Method {
             Self::ResourcesRead => "resources/read",
             Self::PromptsList => "prompts/list",
             Self::PromptsGet => "prompts/get",
+            Self::Complete => "completion/complete",
             Self::SetLevel => "logging/setLevel",
             Self::Subscribe => "resources/subscribe",
             Self::Unsubscribe => "resources/unsubscribe",
             Self::RootsChanged => "notifications/roots/list_changed",
+            Self::Discover => "server/discover",
+            Self::Listen => "subscriptions/listen",
             Self::Initialized => "notifications/initialized",
             Self::Cancelled => "notifications/cancelled",
             Self::Other => "other",
@@ -112,7 +164,7 @@ mod tests {
         for method in Method::KNOWN {
             assert_eq!(Method::of(method.name()), method);
         }
-        for name in ["", "Ping", "tools/list ", "logging/setlevel", "server/discover", "other"] {
+        for name in ["", "Ping", "tools/list ", "logging/setlevel", "Server/discover", "other"] {
             assert_eq!(Method::of(name), Method::Other);
         }
     }

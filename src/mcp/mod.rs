@@ -16,8 +16,11 @@
 mod asking;
 mod batch;
 mod call;
+mod completion;
 mod conversation;
+mod discover;
 mod dispatch;
+mod ending;
 mod envelope;
 mod initialize;
 mod meta_tool;
@@ -25,8 +28,11 @@ mod method;
 mod notifications;
 mod outcome;
 mod paging;
+mod pass_on;
 mod refusal;
+mod relayed;
 mod resources;
+mod templates;
 
 #[cfg(test)]
 mod governed_tests;
@@ -38,6 +44,7 @@ pub use batch::check_batch;
 pub use call::{Invocation, progress_token};
 pub use conversation::{Ask, AskMethod, AskOutcome, Asks, LogLevel, Told};
 pub use dispatch::{DispatchContext, Step, dispatch};
+pub use ending::Caching;
 pub use envelope::Envelope;
 pub use initialize::{Initialization, Offers, ServerInfo, negotiate};
 pub use meta_tool::{MetaToolCall, described, schemas, search};
@@ -47,7 +54,9 @@ pub use notifications::{
     log_message, progress, progress_report, progress_until_reported, resource_updated,
 };
 pub use outcome::{File, KeptAt, Supplement, ToolOutcome, tool_result};
-pub use refusal::{unknown_resource, unknown_tool};
+pub use pass_on::PassOn;
+pub use refusal::{missing_capabilities, unknown_resource, unknown_tool, unsupported_version};
+pub use relayed::{Relayed, relayed_error, relayed_result};
 pub use resources::{KEPT_RESULTS, blob_resource, json_resource};
 
 pub use crate::sessions::Revision;

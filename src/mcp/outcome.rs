@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::Revision;
+use super::relayed::{self, Relayed};
 use crate::json;
 use crate::rpc::{ResultBody, RpcError};
 
@@ -21,6 +22,8 @@ pub enum ToolOutcome {
     },
     /// It worked, and what came is neither JSON nor text.
     File(Box<File>),
+    /// An upstream server answered, well or not.
+    Relayed(Box<Relayed>),
     /// It did not; the text says why, for the model to read.
     Failure {
         /// What happened and what to do.
@@ -93,18 +96,22 @@ impl ToolOutcome {
 /// The answer to `tools/call`.
 ///
 /// Arguments that do not fit are a result for the model from 2025-11-25 on, and a protocol error
-/// before. Structured content exists from 2025-06-18 on and is an object: anything else is wrapped
-/// as `{"result": …}`. It never goes with an error.
+/// before. Structured content exists from 2025-06-18 on and is an object up to 2025-11-25, and where
+/// the tool `owes_object`: anything else is wrapped as `{"result": …}` then. It never goes with an
+/// error.
 pub fn tool_result(
     outcome: &ToolOutcome,
     supplement: &Supplement,
     revision: Revision,
+    owes_object: bool,
 ) -> Result<ResultBody, RpcError> {
     match outcome {
         ToolOutcome::Success { structured_json, text } => {
-            Ok(success(structured_json.as_deref(), text.as_deref(), supplement, revision))
+            let form = (revision, owes_object || !revision.is_modern());
+            Ok(success(structured_json.as_deref(), text.as_deref(), supplement, form))
         }
         ToolOutcome::File(file) => Ok(file_result(file, supplement, revision)),
+        ToolOutcome::Relayed(result) => Ok(relayed::tool_result(result, supplement, revision)),
         ToolOutcome::Failure { text } => Ok(failure(text, supplement)),
         ToolOutcome::InvalidArguments { text } if revision >= Revision::V20251125 => {
             Ok(failure(text, supplement))
@@ -117,18 +124,19 @@ fn success(
     structured: Option<&[u8]>,
     text: Option<&str>,
     supplement: &Supplement,
-    revision: Revision,
+    (revision, is_wrapped): (Revision, bool),
 ) -> ResultBody {
     let structured = structured.map(String::from_utf8_lossy);
     let structured = structured.as_deref().map(str::trim_ascii).filter(|json| !json.is_empty());
     let text = text.or(structured);
     let structured = structured.filter(|_| revision >= Revision::V20250618);
     let bytes = structured.map_or(0, str::len) + text.map_or(0, |text| text.len() * 5 / 4);
-    let mut out = Vec::with_capacity(bytes + 96);
+    // Its ending has room too.
+    let mut out = Vec::with_capacity(bytes + if revision.is_modern() { 288 } else { 96 });
     content(&mut out, text, supplement);
     if let Some(structured) = structured {
         out.extend_from_slice(b",\"structuredContent\":");
-        let is_object = structured.starts_with('{');
+        let is_object = !is_wrapped || structured.starts_with('{');
         if !is_object {
             out.extend_from_slice(b"{\"result\":");
         }

@@ -5,10 +5,12 @@
 //! it is. It holds no secret: a made-up one shows a part of the client's own list.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::templates;
 use crate::catalog::{ListEntry, ToolShape, View};
 use crate::json::{self, Kind, Raw};
 use crate::rpc::{ResultBody, RpcError};
@@ -66,16 +68,22 @@ impl List for Prompts<'_> {
     const MEMBER: &'static str = "prompts";
 
     fn len(&self) -> usize {
-        self.0.prompts().len()
+        self.0.prompts().len() + self.0.upstream_prompts().len()
     }
 
     fn name(&self, place: usize) -> &str {
-        self.0.prompts().get(place).map_or("", |prompt| prompt.name.as_str())
+        match own_or_offered(self.0.prompts(), self.0.upstream_prompts(), place) {
+            (Some(own), _) => own.name.as_str(),
+            (None, Some(offered)) => &offered.prompt.name,
+            (None, None) => "",
+        }
     }
 
     fn write(&self, place: usize, out: &mut Vec<u8>) {
-        if let Some(prompt) = self.0.prompts().get(place) {
-            prompt.write_prompt(out, self.1);
+        match own_or_offered(self.0.prompts(), self.0.upstream_prompts(), place) {
+            (Some(own), _) => own.write_prompt(out, self.1),
+            (None, Some(offered)) => offered.write(out, self.1),
+            (None, None) => {}
         }
     }
 
@@ -91,22 +99,72 @@ impl List for Resources<'_> {
     const MEMBER: &'static str = "resources";
 
     fn len(&self) -> usize {
-        self.0.prompts().len()
+        self.0.prompts().len() + self.0.upstream_resources().len()
     }
 
     fn name(&self, place: usize) -> &str {
-        self.0.prompts().get(place).map_or("", |prompt| &prompt.uri)
+        match own_or_offered(self.0.prompts(), self.0.upstream_resources(), place) {
+            (Some(own), _) => &own.uri,
+            (None, Some(offered)) => offered.uri(),
+            (None, None) => "",
+        }
     }
 
     fn write(&self, place: usize, out: &mut Vec<u8>) {
-        if let Some(prompt) = self.0.prompts().get(place) {
-            prompt.write_resource(out, self.1);
+        match own_or_offered(self.0.prompts(), self.0.upstream_resources(), place) {
+            (Some(own), _) => own.write_resource(out, self.1),
+            (None, Some(offered)) => offered.write(out, self.1),
+            (None, None) => {}
         }
     }
 
     fn whole(&self) -> ResultBody {
         ResultBody::Shared(self.0.resources_list(self.1).clone())
     }
+}
+
+/// The resource templates of a view.
+pub(super) struct Templates<'a>(pub(super) &'a View, pub(super) ToolShape);
+
+impl List for Templates<'_> {
+    const MEMBER: &'static str = "resourceTemplates";
+
+    fn len(&self) -> usize {
+        templates::own(self.0).len() + self.0.upstream_templates().len()
+    }
+
+    fn name(&self, place: usize) -> &str {
+        match own_or_offered(templates::own(self.0), self.0.upstream_templates(), place) {
+            (Some(own), _) => own.uri_template,
+            (None, Some(offered)) => offered.uri(),
+            (None, None) => "",
+        }
+    }
+
+    fn write(&self, place: usize, out: &mut Vec<u8>) {
+        match own_or_offered(templates::own(self.0), self.0.upstream_templates(), place) {
+            (Some(own), _) => own.write(out, self.1),
+            (None, Some(offered)) => offered.write(out, self.1),
+            (None, None) => {}
+        }
+    }
+
+    fn whole(&self) -> ResultBody {
+        let mut out = Vec::with_capacity(1_024);
+        write_page(self, 0..self.len(), &mut out);
+        out.push(b'}');
+        ResultBody::Owned(out)
+    }
+}
+
+/// What is at a place of a list whose own entries stand before those of upstream servers.
+fn own_or_offered<'a, T, U>(
+    own: &'a [T],
+    offered: &'a [U],
+    place: usize,
+) -> (Option<&'a T>, Option<&'a U>) {
+    let behind = place.checked_sub(own.len());
+    (own.get(place), behind.and_then(|behind| offered.get(behind)))
 }
 
 /// One page of a list; all of it where `page_size` is 0 or none is left for a second page.
@@ -130,14 +188,8 @@ pub(super) fn page<L: List>(
     };
     let page_size = if page_size == 0 { count } else { page_size };
     let end = start.saturating_add(page_size).min(count);
-    let mut out = format!("{{\"{}\":[", L::MEMBER).into_bytes();
-    for place in start..end {
-        if place > start {
-            out.push(b',');
-        }
-        list.write(place, &mut out);
-    }
-    out.push(b']');
+    let mut out = Vec::with_capacity(1_024);
+    write_page(list, start..end, &mut out);
     if end < count {
         out.extend_from_slice(b",\"nextCursor\":");
         json::write_string(&mut out, &encode(end, identity));
@@ -146,12 +198,18 @@ pub(super) fn page<L: List>(
     Ok(ResultBody::Owned(out))
 }
 
-/// A list that is never longer than a page, and so without cursors.
-pub(super) fn single(list: &'static [u8], params: Option<Raw<'_>>) -> Result<ResultBody, RpcError> {
-    match cursor_of(params)? {
-        None => Ok(ResultBody::Static(list)),
-        Some(_) => Err(bad_cursor()),
+/// Entries of a list, in an object that stays open.
+fn write_page<L: List>(list: &L, places: Range<usize>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"");
+    out.extend_from_slice(L::MEMBER.as_bytes());
+    out.extend_from_slice(b"\":[");
+    for (index, place) in places.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        list.write(place, out);
     }
+    out.push(b']');
 }
 
 /// An empty text is a cursor too (never one of ours); `null` is none.

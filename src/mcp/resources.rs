@@ -6,7 +6,7 @@
 //! runtime://results/{id}                  the rest of a result that was cut
 //! ```
 
-use crate::catalog::{EffectivePrompt, PROMPT_MIME_TYPE, ToolShape, View};
+use crate::catalog::{EffectivePrompt, PROMPT_MIME_TYPE, View};
 use crate::json;
 use crate::rpc::ResultBody;
 
@@ -14,28 +14,16 @@ use super::{File, Supplement, meta_tool, outcome};
 
 /// What URIs of the rest of results begin with.
 pub const KEPT_RESULTS: &str = "runtime://results/";
+/// The templates that everybody has who has tools.
+pub(super) const SCHEMA_TEMPLATE: &str = "runtime://tools/{name}/schema";
+pub(super) const KEPT_TEMPLATE: &str = "runtime://results/{id}";
 const TOOLS: &str = "runtime://tools/";
 const SCHEMA: &str = "/schema";
 
 /// What a resource that holds JSON says it is.
-const JSON_MIME_TYPE: &str = "application/json";
+pub(super) const JSON_MIME_TYPE: &str = "application/json";
 /// And one that holds a note about another.
 const NOTE_MIME_TYPE: &str = "text/plain";
-
-const NO_TEMPLATES: &[u8] = b"{\"resourceTemplates\":[]}";
-const TEMPLATES: &[u8] = br#"{"resourceTemplates":[{"uriTemplate":"runtime://tools/{name}/schema","name":"tool_schema","description":"The full input and output schemas of a tool, by the tool's name","mimeType":"application/json"},{"uriTemplate":"runtime://results/{id}","name":"result_rest","description":"The rest of a tool's result that was too large to be given at once, by the id the result named","mimeType":"application/json"}]}"#;
-const TITLED_TEMPLATES: &[u8] = br#"{"resourceTemplates":[{"uriTemplate":"runtime://tools/{name}/schema","name":"tool_schema","title":"Schema of a tool","description":"The full input and output schemas of a tool, by the tool's name","mimeType":"application/json"},{"uriTemplate":"runtime://results/{id}","name":"result_rest","title":"Rest of a result","description":"The rest of a tool's result that was too large to be given at once, by the id the result named","mimeType":"application/json"}]}"#;
-
-/// The result of `resources/templates/list`. Without tools there is nothing to fill one with.
-pub(super) fn templates(view: &View, shape: ToolShape) -> &'static [u8] {
-    if view.tools().is_empty() {
-        NO_TEMPLATES
-    } else if shape >= ToolShape::V20250618 {
-        TITLED_TEMPLATES
-    } else {
-        TEMPLATES
-    }
-}
 
 /// What is under a URI.
 pub(super) enum Found {

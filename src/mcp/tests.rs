@@ -50,7 +50,7 @@ impl Client {
     fn new() -> Self {
         Self {
             view: view("desk"),
-            server: ServerInfo::new("ringway", "Ringway", "1.2.3", true),
+            server: ServerInfo::new("ringway", "Ringway", "1.2.3", true, 60_000),
             revision: Revision::NEWEST_WITH_SESSIONS,
             in_session: false,
             page_size: 0,
@@ -77,9 +77,9 @@ impl Client {
     fn ask(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         match self.send(&request.to_string()) {
-            Step::Reply(body) => Ok(serde_json::from_slice(body.as_bytes()).unwrap()),
+            Step::Reply(body) => Ok(serde_json::from_slice(&body.as_bytes()).unwrap()),
             Step::Initialize(initialization) => {
-                Ok(serde_json::from_slice(initialization.result.as_bytes()).unwrap())
+                Ok(serde_json::from_slice(&initialization.result.as_bytes()).unwrap())
             }
             Step::Error(error) => Err(error),
             other => panic!("{other:?}"),
@@ -193,7 +193,7 @@ fn what_is_wrong_has_its_code() {
     for (method, params, code) in [
         ("logging/setLevel", json!({"level": "info"}), -32601),
         ("server/discover", json!({}), -32601),
-        ("completion/complete", json!({}), -32601),
+        ("completion/complete", json!({}), -32602),
         ("resources/subscribe", json!({"uri": "a"}), -32601),
         ("tools/List", json!({}), -32601),
         ("notifications/initialized", json!({}), -32601),
@@ -339,8 +339,8 @@ fn lists_have_the_form_of_the_revision() {
 }
 
 fn shaped(outcome: &ToolOutcome, revision: Revision) -> Value {
-    let body = tool_result(outcome, &Supplement::NONE, revision).unwrap();
-    serde_json::from_slice(body.as_bytes()).unwrap()
+    let body = tool_result(outcome, &Supplement::NONE, revision, true).unwrap();
+    serde_json::from_slice(&body.as_bytes()).unwrap()
 }
 
 fn text_block(text: &str) -> Value {
@@ -363,7 +363,7 @@ fn outcomes_have_the_form_of_the_revision() {
         let structured_json = Some(json.as_bytes().to_vec());
         let outcome = ToolOutcome::Success { structured_json, text: None };
         for revision in Revision::ALL {
-            let body = tool_result(&outcome, &Supplement::NONE, revision).unwrap();
+            let body = tool_result(&outcome, &Supplement::NONE, revision, true).unwrap();
             let has = revision >= Revision::V20250618;
             let tail =
                 if has { format!(",\"structuredContent\":{structured}") } else { String::new() };
@@ -371,7 +371,7 @@ fn outcomes_have_the_form_of_the_revision() {
             let expected = format!(
                 "{{\"content\":[{{\"type\":\"text\",\"text\":{text}}}]{tail},\"isError\":false}}"
             );
-            assert_eq!(std::str::from_utf8(body.as_bytes()).unwrap(), expected);
+            assert_eq!(std::str::from_utf8(&body.as_bytes()).unwrap(), expected);
         }
     }
     let both =
@@ -439,7 +439,7 @@ fn failures_are_for_the_model() {
             let expected = json!({"content": text_block("`id` is missing"), "isError": true});
             assert_eq!(shaped(&invalid, revision), expected);
         } else {
-            let error = tool_result(&invalid, &Supplement::NONE, revision).unwrap_err();
+            let error = tool_result(&invalid, &Supplement::NONE, revision, true).unwrap_err();
             assert_eq!((error.code, &*error.message), (-32602, "`id` is missing"));
         }
     }

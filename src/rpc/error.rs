@@ -24,6 +24,13 @@ pub mod code {
     pub const REQUEST_CANCELLED: i32 = -32800;
     /// No such resource (revisions before 2026-07-28).
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
+    /// A header of the HTTP request is missing, or says something else than the body (from
+    /// 2026-07-28 on, as the two below).
+    pub const HEADER_MISMATCH: i32 = -32020;
+    /// The request needs something of its client that the client has not declared.
+    pub const MISSING_CAPABILITY: i32 = -32021;
+    /// The request speaks a revision that this server does not.
+    pub const UNSUPPORTED_VERSION: i32 = -32022;
 }
 
 /// An error for the peer. Its texts go out as they are: no internals, no secrets.

@@ -1,6 +1,6 @@
 //! Answers and notifications, appended to an outgoing buffer.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use super::{OwnedId, RpcError};
 use crate::json::write_string;
@@ -19,18 +19,48 @@ pub enum ResultBody {
     Shared(Arc<[u8]>),
     /// Made for this answer.
     Owned(Vec<u8>),
+    /// An object finished once, with more members at its end that are the same for many objects:
+    /// large lists are not copied to say a little more.
+    Ended {
+        /// The object, whole.
+        object: Arc<[u8]>,
+        /// What stands in place of its last brace.
+        end: Arc<[u8]>,
+    },
 }
 
 impl ResultBody {
     /// The result without members.
     pub const EMPTY: Self = Self::Static(b"{}");
 
-    /// The JSON.
-    pub fn as_bytes(&self) -> &[u8] {
+    /// The JSON, in the pieces it is kept in.
+    fn pieces(&self) -> [&[u8]; 2] {
         match self {
-            Self::Static(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
-            Self::Owned(bytes) => bytes,
+            Self::Static(bytes) => [bytes, &[]],
+            Self::Shared(bytes) => [bytes, &[]],
+            Self::Owned(bytes) => [bytes, &[]],
+            Self::Ended { object, end } => [object.strip_suffix(b"}").unwrap_or(object), end],
+        }
+    }
+
+    /// The JSON. Only that of a body in pieces is copied.
+    pub fn as_bytes(&self) -> Cow<'_, [u8]> {
+        match self.pieces() {
+            [whole, []] => Cow::Borrowed(whole),
+            pieces => Cow::Owned(pieces.concat()),
+        }
+    }
+
+    /// How many bytes the JSON has.
+    #[expect(clippy::len_without_is_empty, reason = "JSON is never empty")]
+    pub fn len(&self) -> usize {
+        self.pieces().iter().map(|piece| piece.len()).sum()
+    }
+
+    /// Appends the JSON.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for piece in self.pieces() {
+            out.extend_from_slice(piece);
         }
     }
 }
@@ -46,7 +76,7 @@ impl Eq for ResultBody {}
 impl fmt::Debug for ResultBody {
     /// Results are a client's data: only the size is shown.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ResultBody({} bytes)", self.as_bytes().len())
+        write!(formatter, "ResultBody({} bytes)", self.len())
     }
 }
 
@@ -76,7 +106,7 @@ impl Reply {
     pub fn len(&self) -> usize {
         let id = self.id.as_ref().map_or(0, |id| ID.len() + id.as_bytes().len() + 1);
         let body = match &self.body {
-            Ok(result) => RESULT.len() + result.as_bytes().len(),
+            Ok(result) => RESULT.len() + result.len(),
             Err(error) => {
                 let mut written = Vec::with_capacity(128);
                 error.write(&mut written);
@@ -97,7 +127,7 @@ impl Reply {
         match &self.body {
             Ok(result) => {
                 out.extend_from_slice(RESULT);
-                out.extend_from_slice(result.as_bytes());
+                result.write(out);
             }
             Err(error) => {
                 out.extend_from_slice(ERROR);
@@ -164,6 +194,16 @@ mod tests {
             (
                 Reply::new(OwnedId::from(-1), Ok(ResultBody::Shared(shared))),
                 r#"{"jsonrpc":"2.0","id":-1,"result":{"tools":[]}}"#,
+            ),
+            (
+                Reply::new(
+                    OwnedId::from(1),
+                    Ok(ResultBody::Ended {
+                        object: Arc::from(&b"{\"a\":[]}"[..]),
+                        end: Arc::from(&b",\"b\":1}"[..]),
+                    }),
+                ),
+                r#"{"jsonrpc":"2.0","id":1,"result":{"a":[],"b":1}}"#,
             ),
             (
                 Reply::new(OwnedId::from(1), Ok(ResultBody::Owned(b"[1]".to_vec()))),

@@ -16,7 +16,7 @@ use super::{
     core::Core,
     event_stream::{EventStream, Wire},
     outlet::{Outlet, Purpose},
-    refusal::Refusal,
+    refusal::{self, Refusal},
     respond::{self, Echo},
     running::{Job, Outcome, Running, cancelled},
 };
@@ -155,6 +155,13 @@ pub(crate) fn write(
     out: &mut Vec<u8>,
 ) {
     let echo = &answering.echo;
+    // An error that is the whole answer has a status of its own in the era without sessions.
+    if answering.revision.is_modern()
+        && let Outcome::Reply(reply) = outcome
+        && let Some(status) = reply.body.as_ref().err().and_then(refusal::status_of)
+    {
+        return respond::reply_as(core, out, echo, status, None, reply);
+    }
     let is_large = || matches!(outcome, Outcome::Reply(reply) if reply.len() > EVENT_BYTES_MAX);
     let as_stream = match answering.kind {
         AnswerKind::Json => false,

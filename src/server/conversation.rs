@@ -264,6 +264,13 @@ impl downstream::Client for Conversation {
     }
 }
 
+impl Conversation {
+    /// For whom and for which request a state holds that the client is given to keep.
+    pub(super) fn binding(&self) -> Option<&Binding> {
+        self.binding.as_ref()
+    }
+}
+
 /// Asks the client of a session outside any request.
 pub(crate) async fn ask_outside(core: &Rc<Core>, session: &Arc<Session>, ask: &Ask) -> AskOutcome {
     question::ask(core, session, question::Route::Standing, ask).await

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     audit::{self, Writer},
-    downstream::RestCaller,
+    downstream::{RestCaller, Upstreams},
     http::{self, BodyLength},
     identity::Caller,
     rt::{self, Notify, OneshotSender, Stop, Undelivered},
@@ -50,6 +50,7 @@ pub(crate) struct Core {
     pub(crate) streams: RefCell<StreamTable>,
     pub(crate) outlets: Rc<Outlets>,
     pub(crate) rest: RestCaller,
+    pub(crate) upstreams: Upstreams,
     /// Questions to clients that wait here.
     pub(crate) questions: Questions,
     /// Responses that requests of other cores are heard on.
@@ -83,11 +84,12 @@ pub(crate) struct Parts {
     pub(crate) streams: StreamTable,
     pub(crate) write_behind: WriteBehind,
     pub(crate) rest: RestCaller,
+    pub(crate) upstreams: Upstreams,
 }
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Rc<Self> {
-        let Parts { index, shared, streams, write_behind, rest } = parts;
+        let Parts { index, shared, streams, write_behind, rest, upstreams } = parts;
         let mut seed = [0; 8];
         random_bytes(&mut seed);
         let settings = &shared.settings;
@@ -100,6 +102,7 @@ impl Core {
             streams: RefCell::new(streams),
             outlets: Rc::new(Outlets::new(index, settings.runtime.mcp.sse.outlet_bytes_max)),
             rest,
+            upstreams,
             questions: Questions::default(),
             ways: Ways::default(),
             suspended: Suspended::default(),

@@ -4,29 +4,34 @@
 //! knows nothing of JSON-RPC; here its ending becomes a reply. What is too large for a core is waited
 //! for before the work counts as begun, so that it is refused as everything else is.
 
-use std::{cell::OnceCell, future::poll_fn, rc::Rc, sync::Arc, task::Poll};
+use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
 use super::{
-    conversation::{self, Way},
-    invoke::{self, Beginning, Begun, Ended, Ending, Judging, Refused, ToolCall, ToolRequest},
-    listener, note, offload, parts,
+    batch,
+    conversation::{self, Conversation, Way},
+    ending::{Ended, Ending, Refused},
+    input_required,
+    invoke::{self, Beginning, Begun, Partner, ToolRequest},
+    listener, note,
+    parts::ReadResource,
+    pass_on::PassedOn,
     refusal::Refusal,
     running::{Answered, Job, Outcome, Registration, Running, Single, cancelled},
     subscriptions::{Resource, Subscriber},
+    tool_call::ToolCall,
     trail::{Origin, Trail, call_type_of},
+    waiting::Waiting,
 };
 use crate::{
     audit,
-    catalog::ToolShape,
     governance::{Class, Level, Limited},
     http::RequestView,
     json::Kind,
     mcp::{
-        self, DispatchContext, Envelope, Initialization, Invocation, LogLevel, Revision, Step,
-        Supplement, ToolOutcome,
+        self, Caching, DispatchContext, Envelope, Initialization, Invocation, LogLevel, PassOn,
+        Revision, Step, Supplement, ToolOutcome,
     },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
-    rt::{self, Either},
     sessions::Session,
     telemetry::{MethodLabel, OutcomeLabel},
 };
@@ -76,7 +81,7 @@ pub(crate) fn charge_single(origin: &Origin<'_>, incoming: &Incoming<'_>) -> Res
     }
 }
 
-fn charge(origin: &Origin<'_>, message: &Message<'_>) -> Result<(), Limited> {
+pub(super) fn charge(origin: &Origin<'_>, message: &Message<'_>) -> Result<(), Limited> {
     let class = match message {
         Message::Request { method, .. } if !is_light(method) => Class::Requests,
         _ => Class::Light,
@@ -86,7 +91,10 @@ fn charge(origin: &Origin<'_>, message: &Message<'_>) -> Result<(), Limited> {
 
 /// What keeps a client connected is cheap, and must not wait behind what it does.
 fn is_light(method: &str) -> bool {
-    matches!(mcp::Method::of(method), mcp::Method::Initialize | mcp::Method::Ping)
+    matches!(
+        mcp::Method::of(method),
+        mcp::Method::Initialize | mcp::Method::Ping | mcp::Method::Discover | mcp::Method::Listen
+    )
 }
 
 /// Records the requests of a body that is refused as a whole.
@@ -100,7 +108,7 @@ pub(crate) fn note_refused(origin: &Origin<'_>, incoming: &Incoming<'_>, refusal
     }
 }
 
-fn note_refused_one(origin: &Origin<'_>, message: &Message<'_>, refusal: &Refusal) {
+pub(super) fn note_refused_one(origin: &Origin<'_>, message: &Message<'_>, refusal: &Refusal) {
     let Message::Request { method, .. } = message else { return };
     let method = mcp::Method::of(method);
     if let Some(call_type) = call_type_of(method)
@@ -123,7 +131,7 @@ pub(crate) async fn begin(
     }
     match incoming {
         Incoming::Single(message) => single(asking, message, open_session).await,
-        Incoming::Batch(entries) => batch(asking, entries, open_session).await,
+        Incoming::Batch(entries) => batch::begin(asking, entries, open_session).await,
     }
 }
 
@@ -151,172 +159,14 @@ async fn single(
     })
 }
 
-async fn batch(
-    asking: &Asking<'_>,
-    entries: &[Result<Message<'_>, RpcError>],
-    open_session: OpenSession<'_>,
-) -> Result<Work, Refusal> {
-    let mut parts = Vec::with_capacity(entries.len());
-    let mut ids = Vec::new();
-    for entry in entries {
-        match entry {
-            Ok(message) => match message.request_id() {
-                Some(id) => {
-                    ids.push(id);
-                    parts.push(entry_of(asking, id, message, &mut *open_session).await?);
-                }
-                // What is over a limit is passed over: nobody can be told.
-                None if charge(&asking.origin, message).is_err() => {}
-                None => heed(asking, message),
-            },
-            Err(error) => parts.push(Entry::Done(Reply::without_id(error.clone()))),
-        }
-    }
-    if parts.is_empty() {
-        return Ok(Work::Nothing);
-    }
-    if !parts.iter().any(|part| matches!(part, Entry::Running { .. })) {
-        let replies = bounded(parts.into_iter().filter_map(Entry::done));
-        return Ok(Work::Done(Outcome::Batch(replies)));
-    }
-    let note = note::batch(ids.into_iter());
-    let running = Running::Batch(Box::pin(all(parts)));
-    let way = asking.way.get().cloned();
-    Ok(Work::Running(Job { running, progress_token: None, note, way }))
-}
-
-/// A request of a batch. One that there is no room for has its own error; the others go on.
-async fn entry_of(
-    asking: &Asking<'_>,
-    id: Id<'_>,
-    message: &Message<'_>,
-    open_session: OpenSession<'_>,
-) -> Result<Entry, Refusal> {
-    let charged = charge(&asking.origin, message).map_err(|limited| {
-        let refusal = Refusal::Limited(limited);
-        note_refused_one(&asking.origin, message, &refusal);
-        refusal
-    });
-    let next = charged.and_then(|()| request(asking, id, message, open_session));
-    let entry = match next {
-        Ok(Next::Waiting(waiting)) => Box::pin(waiting.over(asking, id, message)).await,
-        Ok(Next::Entry(entry)) => Ok(entry),
-        Err(refusal) => Err(refusal),
-    };
-    match entry {
-        Err(
-            refusal @ (Refusal::Limited(_)
-            | Refusal::AuditUnavailable
-            | Refusal::Busy
-            | Refusal::TenantBusy),
-        ) => Ok(Entry::Done(Reply::new(id.to_owned_id(), Err(refusal.error())))),
-        other => other,
-    }
-}
-
-/// Answers of a batch beyond this size are errors instead: a hundred small requests must not make
-/// an answer a hundred times the largest one.
-const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// The answers of a batch, within its size.
-fn bounded(parts: impl Iterator<Item = Reply>) -> Vec<Reply> {
-    let mut bytes = 0;
-    parts
-        .map(|reply| {
-            bytes += reply.len();
-            match (bytes > BATCH_BYTES_MAX, reply.id) {
-                (true, Some(id)) => {
-                    let text = "the answers of this batch are too large together; ask one by one";
-                    Reply::new(id, Err(RpcError::new(code::SERVER, text)))
-                }
-                (_, id) => Reply { id, body: reply.body },
-            }
-        })
-        .collect()
-}
-
 /// What becomes of a request at once.
-enum Next {
+pub(super) enum Next {
     Entry(Entry),
     Waiting(Waiting),
 }
 
-/// A request that goes on once the workers have done something for it.
-enum Waiting {
-    /// The list of tools is put together.
-    List(Box<Trail>, ToolShape),
-    /// The part of a result with this URI is made.
-    Kept(Box<Trail>, Box<str>),
-    /// The arguments of a call are judged.
-    Call(Box<Judging>, Option<Box<str>>),
-}
-
-impl Waiting {
-    /// Waits, and goes on.
-    async fn over(
-        self,
-        asking: &Asking<'_>,
-        id: Id<'_>,
-        message: &Message<'_>,
-    ) -> Result<Entry, Refusal> {
-        match self {
-            Self::Call(judging, progress_token) => {
-                let id = id.to_owned_id();
-                // Registered now, so that the client can cancel it already.
-                let registration = match Registration::new(asking.origin.core, asking.session, &id)
-                {
-                    Ok(registration) => registration,
-                    Err(error) => {
-                        judging.refuse(reason_of(&error));
-                        return Ok(Entry::Done(Reply::new(id, Err(error))));
-                    }
-                };
-                let judged = judging.judged();
-                let begun = match &registration {
-                    None => judged.await?,
-                    Some(registration) => match rt::race(judged, registration.cancelled()).await {
-                        Either::Left(begun) => begun?,
-                        Either::Right(()) => {
-                            note_cancelled(&asking.origin);
-                            return Ok(Entry::Cancelled(id));
-                        }
-                    },
-                };
-                match begun {
-                    Begun::Ended(ended) => over(ended, asking.revision, id),
-                    Begun::Running(call) => {
-                        Ok(running(call, asking.revision, id, registration, progress_token))
-                    }
-                }
-            }
-            Self::List(trail, shape) => {
-                let origin = &asking.origin;
-                if let Err(refusal) = offload::make_list(origin.core, origin.view, shape).await {
-                    return Err(refused(*trail, refusal));
-                }
-                let body = match mcp::dispatch(&context(asking), message) {
-                    Step::Reply(body) => Ok(body),
-                    Step::Error(error) => Err(error),
-                    _ => Err(RpcError::internal()),
-                };
-                Ok(replied(asking, id, message, Some(*trail), body))
-            }
-            Self::Kept(trail, uri) => match parts::read(&asking.origin, &uri).await {
-                Ok(body) => Ok(replied(asking, id, message, Some(*trail), body)),
-                Err(error) => Err(refused(*trail, error.into())),
-            },
-        }
-    }
-}
-
-/// A request that was begun and is refused after all.
-fn refused(trail: Trail, refusal: Refusal) -> Refusal {
-    trail.refuse(refusal.reason());
-    refusal
-}
-
 /// One request's part of the work.
-enum Entry {
+pub(super) enum Entry {
     Done(Reply),
     Running {
         call: Single,
@@ -327,7 +177,7 @@ enum Entry {
 }
 
 impl Entry {
-    fn done(self) -> Option<Reply> {
+    pub(super) fn done(self) -> Option<Reply> {
         match self {
             Self::Done(reply) => Some(reply),
             Self::Cancelled(id) => Some(cancelled(id)),
@@ -336,24 +186,7 @@ impl Entry {
     }
 }
 
-/// Runs the calls of a batch side by side; its size is bounded where it is parsed.
-async fn all(mut parts: Vec<Entry>) -> Vec<Reply> {
-    poll_fn(|context| {
-        let mut open = false;
-        for part in &mut parts {
-            let Entry::Running { call, .. } = part else { continue };
-            match call.as_mut().poll(context) {
-                Poll::Pending => open = true,
-                Poll::Ready(answered) => *part = Entry::Done(answered.reply()),
-            }
-        }
-        if open { Poll::Pending } else { Poll::Ready(()) }
-    })
-    .await;
-    bounded(parts.into_iter().filter_map(Entry::done))
-}
-
-fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
+pub(super) fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
     let core = asking.origin.core;
     DispatchContext {
         view: asking.origin.view,
@@ -365,7 +198,7 @@ fn context<'a>(asking: &Asking<'a>) -> DispatchContext<'a> {
 }
 
 /// Takes note of a notification or a response.
-fn heed(asking: &Asking<'_>, message: &Message<'_>) {
+pub(super) fn heed(asking: &Asking<'_>, message: &Message<'_>) {
     let core = asking.origin.core;
     match (mcp::dispatch(&context(asking), message), asking.session) {
         (Step::Cancel(id), Some(session)) => {
@@ -387,7 +220,7 @@ fn heed(asking: &Asking<'_>, message: &Message<'_>) {
     );
 }
 
-fn request(
+pub(super) fn request(
     asking: &Asking<'_>,
     id: Id<'_>,
     message: &Message<'_>,
@@ -406,7 +239,7 @@ fn request(
         trail.request_bytes = message.params().map_or(0, |params| params.text().len());
     }
     if let Err(error) = resumed {
-        return Ok(Next::Entry(replied(asking, id, message, trail, Err(error))));
+        return Ok(Next::Entry(replied(asking, id, message, trail, Err(error), Caching::Unsaid)));
     }
     let body = match mcp::dispatch(&context(asking), message) {
         Step::Reply(body) => Ok(body),
@@ -428,7 +261,7 @@ fn request(
             }
         },
         Step::Invoke(invocation) => match trail {
-            Some(trail) => return invoke(asking, id.to_owned_id(), &invocation, trail),
+            Some(trail) => return invoke(asking, id.to_owned_id(), message, &invocation, trail),
             None => Err(RpcError::internal()),
         },
         Step::MakeToolsList(shape) => match trail {
@@ -441,12 +274,25 @@ fn request(
             }
             None => Err(RpcError::internal()),
         },
+        Step::PassOn(request) => match trail {
+            Some(trail) => {
+                return Ok(Next::Entry(pass_on(asking, id.to_owned_id(), message, request, trail)));
+            }
+            None => Err(RpcError::internal()),
+        },
         // None of these comes of a request.
         Step::Accepted | Step::Cancel(_) | Step::Answer(..) | Step::RootsChanged => {
             Err(RpcError::internal())
         }
     };
-    Ok(Next::Entry(replied(asking, id, message, trail, body)))
+    let body = body.map(|body| (body, None));
+    let caching = if method.is_cacheable() { shared_by(asking) } else { Caching::Unsaid };
+    Ok(Next::Entry(replied(asking, id, message, trail, body, caching)))
+}
+
+/// For whom what a client is told of its view may be kept.
+pub(super) fn shared_by(asking: &Asking<'_>) -> Caching {
+    if asking.origin.view.is_public() { Caching::Public } else { Caching::Private }
 }
 
 /// Keeps how grave what a session hears of must be. Outside sessions there is nothing to keep it in,
@@ -484,17 +330,25 @@ fn subscribe(asking: &Asking<'_>, uri: &str, is_wanted: bool) -> Result<ResultBo
 }
 
 /// The entry of a request that is answered.
-fn replied(
+pub(super) fn replied(
     asking: &Asking<'_>,
     id: Id<'_>,
     message: &Message<'_>,
     trail: Option<Trail>,
-    body: Result<ResultBody, RpcError>,
+    body: Result<ReadResource, RpcError>,
+    caching: Caching,
 ) -> Entry {
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
     let label = if body.is_ok() { OutcomeLabel::Ok } else { OutcomeLabel::Error };
     let elapsed = asking.origin.arrived.elapsed();
     asking.origin.core.metrics.request(MethodLabel::of(method.name()), label, elapsed);
+    let reason = body.as_ref().err().map(reason_of);
+    let (body, meta) = match body {
+        Ok((body, meta)) => (Ok(body), meta),
+        Err(error) => (Err(error), None),
+    };
+    let server = &asking.origin.core.shared.server_info;
+    let body = server.answer(body, meta.as_deref(), caching, asking.revision);
     let reply = Reply::new(id.to_owned_id(), body);
     if let Some(mut trail) = trail {
         trail.asked = subject(method, message);
@@ -506,8 +360,8 @@ fn replied(
                 }
                 audit::Outcome::Ok
             }
-            Err(error) => {
-                trail.denied(reason_of(error));
+            Err(_) => {
+                trail.denied(reason.unwrap_or("failed"));
                 audit::Outcome::Error
             }
         };
@@ -529,7 +383,7 @@ fn subject(method: mcp::Method, message: &Message<'_>) -> Option<Box<str>> {
 }
 
 /// The reason of a request that was answered with this error, as records name it.
-fn reason_of(error: &RpcError) -> &'static str {
+pub(super) fn reason_of(error: &RpcError) -> &'static str {
     match error.code {
         code::METHOD_NOT_FOUND => "method_not_found",
         code::RESOURCE_NOT_FOUND => "unknown_resource",
@@ -542,14 +396,20 @@ fn reason_of(error: &RpcError) -> &'static str {
 fn invoke(
     asking: &Asking<'_>,
     id: OwnedId,
+    message: &Message<'_>,
     invocation: &Invocation<'_>,
     trail: Trail,
 ) -> Result<Next, Refusal> {
-    let asked =
-        ToolRequest { name: &invocation.name, arguments: invocation.arguments, http: asking.http };
+    let asked = ToolRequest {
+        name: &invocation.name,
+        arguments: invocation.arguments,
+        http: asking.http,
+        partner: Some(Partner { asking, message }),
+    };
+    let begun = invoke::begin(trail, &asked);
     let progress_token = invocation.progress_token.map(|token| token.text().into());
     let revision = asking.revision;
-    let call = match invoke::begin(trail, &asked) {
+    let call = match begun {
         Beginning::Judging(judging) => {
             return Ok(Next::Waiting(Waiting::Call(judging, progress_token)));
         }
@@ -566,7 +426,7 @@ fn invoke(
 }
 
 /// The entry of a call that is over at once.
-fn over(ended: Ended, revision: Revision, id: OwnedId) -> Result<Entry, Refusal> {
+pub(super) fn over(ended: Ended, revision: Revision, id: OwnedId) -> Result<Entry, Refusal> {
     match ended {
         // Over HTTP a request that is over a limit has a status of its own; only the tool's own
         // limit is for the model to read.
@@ -579,19 +439,53 @@ fn over(ended: Ended, revision: Revision, id: OwnedId) -> Result<Entry, Refusal>
 }
 
 /// The entry of a call that is under way.
-fn running(
+pub(super) fn running(
     call: ToolCall,
     revision: Revision,
     id: OwnedId,
     registration: Option<Registration>,
     progress_token: Option<Box<str>>,
 ) -> Entry {
-    let running = async move { answered(call.run(registration).await, revision, id) };
-    Entry::Running { call: Box::pin(running), progress_token }
+    let conversation = call.conversation();
+    let answering = id.clone();
+    let running = async move { answered(call.run(registration).await, revision, answering) };
+    Entry::Running { call: suspendable(conversation, Box::pin(running), id), progress_token }
+}
+
+/// The call, which may ask its client meanwhile where it has a way to do so.
+fn suspendable(conversation: Option<Rc<Conversation>>, call: Single, id: OwnedId) -> Single {
+    match conversation {
+        Some(conversation) => conversation::suspendable(&conversation, call, id),
+        None => call,
+    }
+}
+
+/// The entry of a request that an upstream answers.
+fn pass_on(
+    asking: &Asking<'_>,
+    id: OwnedId,
+    message: &Message<'_>,
+    request: PassOn,
+    mut trail: Trail,
+) -> Entry {
+    trail.asked = subject(request.method, message);
+    let progress_token = mcp::progress_token(message.params()).map(|token| token.text().into());
+    let passed = PassedOn::new(trail, request, asking, message);
+    match Registration::new(asking.origin.core, asking.session, &id) {
+        Ok(registration) => {
+            let conversation = passed.conversation();
+            let call = Box::pin(passed.run(registration, asking.revision, id.clone()));
+            Entry::Running { call: suspendable(conversation, call, id), progress_token }
+        }
+        Err(error) => {
+            passed.refuse(reason_of(&error));
+            Entry::Done(Reply::new(id, Err(error)))
+        }
+    }
 }
 
 /// Counts a call that its client cancelled before it was begun; its trail tells of it by itself.
-fn note_cancelled(origin: &Origin<'_>) {
+pub(super) fn note_cancelled(origin: &Origin<'_>) {
     let elapsed = origin.arrived.elapsed();
     origin.core.metrics.request(MethodLabel::ToolsCall, OutcomeLabel::Cancelled, elapsed);
 }
@@ -599,12 +493,23 @@ fn note_cancelled(origin: &Origin<'_>) {
 /// A call's ending as the client's revision has it.
 fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
     let outcome = ended.settle();
-    let Ended { ending, supplement, trail, .. } = ended;
+    let Ended { ending, mut supplement, trail, conversation, .. } = ended;
+    let mut meta = if revision.is_modern() { supplement.meta.take() } else { None };
+    if let (Ending::Ran(ToolOutcome::Relayed(relayed)), true) = (&ending, revision.is_modern()) {
+        meta = relayed.meta(meta.as_deref());
+    }
+    let owes_object = trail.tool.as_ref().is_some_and(|tool| tool.owes_object());
     let body = match ending {
-        Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision),
+        Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision, owes_object),
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
         Ending::Limited(limited) => failure(limited.text(), revision),
+        Ending::Told(error) => Err(mcp::relayed_error(error, false, revision)),
+        Ending::InputRequired { asks, state } => {
+            let conversation = conversation.as_deref();
+            let body = input_required::result(&trail, conversation, &asks, state.as_deref());
+            return closed(trail, outcome, id, body);
+        }
         Ending::Refused(Refused::Unknown) => Err(mcp::unknown_tool(trail.asked())),
         Ending::Refused(refused) => failure(refused.text(&trail), revision),
         Ending::Cancelled => {
@@ -612,11 +517,22 @@ fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
             return Answered::Cancelled(id);
         }
     };
+    let server = &trail.core.shared.server_info;
+    let body = server.answer(body, meta.as_deref(), Caching::Unsaid, revision);
+    closed(trail, outcome, id, body)
+}
+
+fn closed(
+    trail: Trail,
+    outcome: audit::Outcome,
+    id: OwnedId,
+    body: Result<ResultBody, RpcError>,
+) -> Answered {
     let reply = Reply::new(id, body);
     trail.close(outcome, reply.len());
     Answered::Reply(reply)
 }
 
 fn failure(text: String, revision: Revision) -> Result<ResultBody, RpcError> {
-    mcp::tool_result(&ToolOutcome::Failure { text }, &Supplement::NONE, revision)
+    mcp::tool_result(&ToolOutcome::Failure { text }, &Supplement::NONE, revision, false)
 }

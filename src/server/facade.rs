@@ -16,8 +16,9 @@ use super::{
     calls::{AnswerKind, Answering, Waiting},
     connection::Answer,
     core::Core,
+    ending::{self, Ended, Ending, Refused},
     guard,
-    invoke::{self, Beginning, Begun, Ended, Ending, Refused, ToolRequest},
+    invoke::{self, Beginning, Begun, ToolRequest},
     offload::{self, Body},
     openapi,
     pipeline::Admission,
@@ -162,7 +163,10 @@ async fn call(admission: Admission<'_>, name: &str) -> Result<Answer, Refusal> {
     };
     let begun = match arguments(body.as_ref().map(|body| body.as_ref().map(Body::root))) {
         Ok(arguments) => {
-            match invoke::begin(trail, &ToolRequest { name, arguments, http: *request }) {
+            match invoke::begin(
+                trail,
+                &ToolRequest { name, arguments, http: *request, partner: None },
+            ) {
                 Beginning::Begun(begun) => begun,
                 Beginning::Judging(judging) => Box::pin(judging.judged()).await?,
             }
@@ -215,7 +219,7 @@ fn shaped(mut ended: Ended) -> Plain {
     let settled = ended.settle();
     let Ended { ending, supplement, trail, .. } = ended;
     let downstream = trail.downstream.and_then(|(status, _)| status);
-    let (status, word) = invoke::status_of(&ending, downstream);
+    let (status, word) = ending::status_of(&ending, downstream);
     let mut retry_after_seconds = (status == 503).then_some(1);
     let outcome = match ending {
         Ending::Ran(outcome) => outcome,
@@ -224,6 +228,10 @@ fn shaped(mut ended: Ended) -> Plain {
             ToolOutcome::Failure { text: limited.text() }
         }
         Ending::Failed(error) => ToolOutcome::Failure { text: error.to_string() },
+        Ending::Told(error) => ToolOutcome::Failure { text: error.message.into_owned() },
+        Ending::InputRequired { .. } => ToolOutcome::Failure {
+            text: "The tool asks for something that only an MCP client can be asked.".to_owned(),
+        },
         Ending::Refused(refused) => ToolOutcome::Failure { text: refused.text(&trail) },
         Ending::Cancelled => ToolOutcome::Failure { text: "The call was cancelled.".to_owned() },
     };
@@ -242,7 +250,7 @@ fn body(
     supplement: &Supplement,
 ) -> Vec<u8> {
     // Of this revision every outcome is a result.
-    let result = mcp::tool_result(outcome, supplement, Revision::NEWEST_WITH_SESSIONS)
+    let result = mcp::tool_result(outcome, supplement, Revision::NEWEST_WITH_SESSIONS, true)
         .unwrap_or(ResultBody::EMPTY);
     let result = result.as_bytes();
     let mut body = Vec::with_capacity(result.len() + 128);

@@ -10,94 +10,62 @@
 //! outlives the connection it came on. Large arguments are judged by a worker, and their call is not
 //! begun before that: what a limit or a policy answers does not depend on how large they are.
 
-use std::sync::Arc;
+use std::{rc::Rc, sync::Arc};
 
 use super::{
-    file,
-    judge::{self, Intent, Judged},
-    offload::{self, INLINE_BYTES_MAX},
+    along::Along,
+    conversation::Conversation,
+    ending::{Ended, Ending, Refused},
+    execute::Asking,
+    input_required::Continued,
+    judge::{self, Intent, Judged, Sent},
+    offload,
     parts::{self, Asked, Readable},
     refusal::Refusal,
-    running::Registration,
-    trail::{self, Trail},
+    tool_call::{ToolCall, Work},
+    trail::Trail,
 };
 use crate::{
-    audit::{CallType, Outcome},
-    catalog::{BuiltinTool, Deprecated, DiscoveryMode, MetaTool, SideEffect, View, ViewTool},
-    downstream::{self, Blame, CallEnvironment, CallError, Called, Carried},
-    governance::{Decision, Level, Limited, Reason},
-    http::{Known, RequestView},
+    audit::CallType,
+    catalog::{BuiltinTool, Deprecated, DiscoveryMode, MetaTool, SideEffect, ViewTool},
+    downstream,
+    http::RequestView,
     json::{OwnedRaw, Raw},
-    mapping::{self, Discovery, OutgoingRequest, SCHEMA_DISCOVERY},
+    mapping::{self, Discovery, SCHEMA_DISCOVERY},
     mcp::{self, MetaToolCall, Supplement, ToolOutcome},
-    rt::{self, Either, WorkError},
-    telemetry::{MethodLabel, OutcomeLabel, TraceParent},
+    rpc::Message,
 };
 
 /// What a client asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct ToolRequest<'a> {
     pub(crate) name: &'a str,
     /// An object; `None` stands for an empty one.
     pub(crate) arguments: Option<Raw<'a>>,
     /// The HTTP request it came in: its trace, and what a connection forwards of it.
     pub(crate) http: RequestView<'a>,
+    /// Whom the call may talk to while it runs: nobody, over the REST facade.
+    pub(crate) partner: Option<Partner<'a>>,
 }
 
-/// How a call ended.
-#[derive(Debug)]
-pub(crate) enum Ending {
-    /// The tool was run, or what it was given did not fit.
-    Ran(ToolOutcome),
-    /// The API was called and there was no usable answer.
-    Failed(CallError),
-    /// The call was not run: no such tool, or none that this caller may call now.
-    Refused(Refused),
-    /// The call is over a limit, and was not run.
-    Limited(Limited),
-    /// The client wants no answer any more.
-    Cancelled,
+/// The client of a request that may be asked things while it is answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Partner<'a> {
+    pub(crate) asking: &'a Asking<'a>,
+    /// The request.
+    pub(crate) message: &'a Message<'a>,
 }
 
-/// Why a call was not run.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// This client application has no such tool, or none that it is shown.
-    Unknown,
-    /// The tool went longer ago than it stays callable.
-    Gone,
-    /// A policy does not allow the call.
-    Denied(Box<Decision>),
-}
-
-impl Refused {
-    /// The reason, for records and metrics.
-    pub(crate) fn reason(&self) -> Reason {
-        match self {
-            Self::Unknown => Reason::UnknownTool,
-            Self::Gone => Reason::ToolGone,
-            Self::Denied(decision) => decision.reason,
-        }
+impl Partner<'_> {
+    /// What is said to it and what it answers, from now on.
+    pub(super) fn converse(self) -> Rc<Conversation> {
+        Conversation::of(self.asking, self.message)
     }
 
-    /// What the model reads.
-    pub(crate) fn text(&self, trail: &Trail) -> String {
-        match self {
-            Self::Unknown => mcp::unknown_tool(trail.asked()).message.into_owned(),
-            Self::Gone => self.reason().text().to_owned(),
-            Self::Denied(decision) => decision.text(),
-        }
+    /// What it answers to what its request's upstream asked before.
+    pub(super) fn continued(self) -> Option<Continued> {
+        Continued::of(self.asking, self.message)
     }
-}
-
-/// A call that is over. Its trail is closed by whoever writes the answer.
-pub(crate) struct Ended {
-    pub(crate) ending: Ending,
-    /// What the result says of itself: its tool goes, it was cut.
-    pub(crate) supplement: Supplement,
-    /// The result is a part of an earlier one, in a form of its own.
-    pub(crate) is_part: bool,
-    pub(crate) trail: Trail,
 }
 
 /// How far a call gets at once.
@@ -127,40 +95,7 @@ pub(crate) struct Judging {
     supplement: Supplement,
     tool: Arc<ViewTool>,
     arguments: OwnedRaw,
-    taken: Taken,
-}
-
-/// A call with all it needs.
-pub(crate) struct ToolCall {
-    trail: Trail,
-    supplement: Supplement,
-    work: Work,
-    taken: Taken,
-}
-
-/// What a call takes of the request that it outlives.
-#[derive(Default)]
-struct Taken {
-    trace: Option<TraceParent>,
-    carried: Carried,
-}
-
-impl Taken {
-    fn of(tool: &ViewTool, request: &RequestView<'_>) -> Self {
-        let trace = request.header(Known::TraceParent).and_then(TraceParent::parse);
-        Self { trace, carried: Carried::of(tool, request) }
-    }
-}
-
-enum Work {
-    /// A call of an HTTP API.
-    Rest { tool: Arc<ViewTool>, request: OutgoingRequest },
-    /// One of the appliance's own tools that takes a worker.
-    Worker(BuiltinTool),
-    /// A search for tools, which may make an index first.
-    Search { query: Box<str>, limit: usize },
-    /// The next part of an earlier result, of which there may be very many.
-    Part { tool: Arc<ViewTool>, handle: Box<str> },
+    along: Along,
 }
 
 /// Takes a call as far as it goes at once.
@@ -232,14 +167,14 @@ fn begin_tool(mut trail: Trail, request: &ToolRequest<'_>) -> Beginning {
         Asked::NothingSaid(arguments) => Some(arguments.as_raw()),
         Asked::Part(_) | Asked::Nothing => arguments,
     };
-    let taken = Taken::of(&tool, &request.http);
+    let along = Along::of_tool(&tool, &request.http, request.partner);
     if let Some(arguments) = arguments.filter(|all| judge::is_for_a_worker(&tool, *all)) {
         let arguments = arguments.to_owned();
-        let judging = Judging { trail, supplement, tool, arguments, taken };
+        let judging = Judging { trail, supplement, tool, arguments, along };
         return Beginning::Judging(Box::new(judging));
     }
     let call = Found { tool, supplement };
-    Beginning::Begun(begin_judged(trail, call, arguments, &asked, taken))
+    Beginning::Begun(begin_judged(trail, call, arguments, &asked, along))
 }
 
 /// Begins a call whose arguments are small enough to be judged here.
@@ -248,7 +183,7 @@ fn begin_judged(
     call: Found,
     arguments: Option<Raw<'_>>,
     asked: &Asked,
-    taken: Taken,
+    along: Along,
 ) -> Begun {
     let Found { tool, supplement } = call;
     let (intent, side_effect) = match asked {
@@ -263,12 +198,16 @@ fn begin_judged(
     let outcome = match intent {
         Intent::Request(request) => {
             let work = Work::Rest { tool: Arc::clone(&tool), request };
-            return Begun::Running(ToolCall { trail, supplement, work, taken });
+            return Begun::Running(ToolCall { trail, supplement, work, along });
         }
         // Whoever has many sessions: they are not looked through on a core.
         Intent::Builtin(builtin @ BuiltinTool::ListSessions) => {
             let work = Work::Worker(builtin);
             return Begun::Running(ToolCall::here(trail, supplement, work));
+        }
+        Intent::Upstream(arguments) => {
+            let work = Work::Upstream { tool: Arc::clone(&tool), arguments };
+            return Begun::Running(ToolCall { trail, supplement, work, along });
         }
         Intent::Builtin(builtin) => {
             downstream::run_builtin(builtin, &*trail.core.shared, &trail.view)
@@ -279,7 +218,13 @@ fn begin_judged(
         }
         Intent::Invalid(invalid) => ToolOutcome::InvalidArguments { text: invalid.to_string() },
     };
-    Begun::Ended(Ended { ending: Ending::Ran(outcome), supplement, is_part: false, trail })
+    Begun::Ended(Ended {
+        ending: Ending::Ran(outcome),
+        supplement,
+        is_part: false,
+        trail,
+        conversation: None,
+    })
 }
 
 /// Most of a name nobody has that is worth keeping.
@@ -346,13 +291,13 @@ impl Judging {
     /// # Errors
     /// The workers have no room for it: nothing was done.
     pub(crate) async fn judged(self) -> Result<Begun, Refusal> {
-        let Self { mut trail, supplement, tool, arguments, taken } = self;
+        let Self { mut trail, supplement, tool, arguments, along } = self;
         let work = {
             let (tool, readable) = (Arc::clone(&tool), Readable::of(&trail));
             move || judge::judge(&tool, &arguments, &readable)
         };
         let judged = offload::run(&trail.core, &trail.view, work).await;
-        let Judged { kept, repairs, side_effect, request } = match judged {
+        let Judged { kept, repairs, side_effect, sent } = match judged {
             Ok(Some(judged)) => judged,
             Ok(None) => {
                 let ending = Ending::Refused(Refused::Unknown);
@@ -366,200 +311,22 @@ impl Judging {
         };
         trail.keep_arguments(|| kept);
         trail.repairs = repairs;
-        if let Err(ending) = judge::allow(&mut trail, &tool, request.is_ok(), side_effect) {
+        if let Err(ending) = judge::allow(&mut trail, &tool, sent.is_ok(), side_effect) {
             return Ok(Begun::Ended(Ended::plainly(ending, trail)));
         }
-        Ok(match request {
-            Ok(request) => {
-                let work = Work::Rest { tool, request };
-                Begun::Running(ToolCall { trail, supplement, work, taken })
+        Ok(match sent {
+            Ok(sent) => {
+                let work = match sent {
+                    Sent::Request(request) => Work::Rest { tool, request },
+                    Sent::Upstream(arguments) => Work::Upstream { tool, arguments },
+                };
+                Begun::Running(ToolCall { trail, supplement, work, along })
             }
             Err(text) => {
                 let ending = Ending::Ran(ToolOutcome::InvalidArguments { text });
-                let ended = Ended { ending, supplement, is_part: false, trail };
+                let ended = Ended { ending, supplement, is_part: false, trail, conversation: None };
                 Begun::Ended(ended)
             }
         })
-    }
-}
-
-impl ToolCall {
-    /// A call that asks nobody outside.
-    fn here(trail: Trail, supplement: Supplement, work: Work) -> Self {
-        Self { trail, supplement, work, taken: Taken::default() }
-    }
-
-    /// Runs the call to its end, or until a cancellation finds its registration.
-    ///
-    /// # Cancel safety
-    /// Dropping the future ends the call, and is recorded as its cancellation.
-    pub(crate) async fn run(mut self, registration: Option<Registration>) -> Ended {
-        let ending = match &registration {
-            None => self.perform().await,
-            Some(registration) => match rt::race(self.perform(), registration.cancelled()).await {
-                Either::Left(ending) => ending,
-                Either::Right(()) => Ending::Cancelled,
-            },
-        };
-        let Self { supplement, trail, work, .. } = self;
-        Ended { ending, supplement, is_part: matches!(work, Work::Part { .. }), trail }
-    }
-
-    /// The call is not run after all.
-    pub(crate) fn refuse(self, reason: &'static str) {
-        self.trail.refuse(reason);
-    }
-
-    async fn perform(&mut self) -> Ending {
-        match &self.work {
-            Work::Rest { tool, request } => {
-                let environment = CallEnvironment {
-                    execution_id: self.trail.execution_id,
-                    external_id: self.trail.external_id.as_deref(),
-                    trace: self.taken.trace,
-                    carried: &self.taken.carried,
-                };
-                let call = self.trail.core.rest.run(&tool.tool, request, &environment);
-                let Called { result, status, elapsed } = call.await;
-                self.trail.downstream = Some((status, elapsed));
-                let outcome = match result {
-                    Ok(outcome) if tool.has_output_schema => outcome.structured(),
-                    Ok(outcome) => outcome,
-                    Err(error) => return Ending::Failed(error),
-                };
-                let (trail, supplement) = (&mut self.trail, &mut self.supplement);
-                let outcome = match outcome {
-                    ToolOutcome::File(file) => file::within_budget(trail, tool, *file),
-                    outcome if tool.budget.is_unlimited() => outcome,
-                    outcome => parts::within_budget(trail, tool, outcome, supplement).await,
-                };
-                keep_large(&mut self.trail, tool, &outcome).await;
-                Ending::Ran(outcome)
-            }
-            Work::Worker(tool) => {
-                let (shared, tool) = (self.trail.core.shared.clone(), *tool);
-                let run = move |view: &View| downstream::run_builtin(tool, &*shared, view);
-                Ending::Ran(self.on_a_worker(run).await)
-            }
-            Work::Part { tool, handle } => {
-                let next = parts::next(&self.trail, tool, handle, &mut self.supplement);
-                Ending::Ran(next.await.unwrap_or_else(busy))
-            }
-            Work::Search { query, limit } => {
-                let (query, limit) = (query.clone(), *limit);
-                let search = move |view: &View| mcp::search(view, &query, limit);
-                Ending::Ran(self.on_a_worker(search).await)
-            }
-        }
-    }
-
-    async fn on_a_worker(
-        &self,
-        work: impl FnOnce(&View) -> ToolOutcome + Send + 'static,
-    ) -> ToolOutcome {
-        let view = self.trail.view.clone();
-        let ran = offload::run(&self.trail.core, &self.trail.view, move || work(&view)).await;
-        ran.unwrap_or_else(busy)
-    }
-}
-
-/// Keeps what is to be kept of a large result. Where the workers are busy it is kept with all
-/// others, when the call is settled.
-async fn keep_large(trail: &mut Trail, tool: &Arc<ViewTool>, outcome: &ToolOutcome) {
-    let ToolOutcome::Success { structured_json: Some(json), .. } = outcome else { return };
-    if !tool.log_payloads || json.len() <= INLINE_BYTES_MAX {
-        return;
-    }
-    let (tool, json) = (Arc::clone(tool), json.clone());
-    let keep = move || trail::kept_json(&tool, &json);
-    if let Ok(kept) = offload::run(&trail.core, &trail.view, keep).await {
-        trail.keep_result_as(kept);
-    }
-}
-
-fn busy(error: WorkError) -> ToolOutcome {
-    ToolOutcome::Failure { text: format!("The server is busy ({error}). Try again shortly.") }
-}
-
-impl Ended {
-    /// With nothing to say but how it ended.
-    pub(crate) fn plainly(ending: Ending, trail: Trail) -> Self {
-        Self { ending, supplement: Supplement::NONE, is_part: false, trail }
-    }
-
-    /// Counts the call and keeps what its tool wants kept of it; what came of it, for the record.
-    pub(crate) fn settle(&mut self) -> Outcome {
-        // In a part, fields that must not be kept cannot be found.
-        if let Ending::Ran(outcome) = &self.ending
-            && !self.is_part
-        {
-            self.trail.keep_result(outcome);
-        }
-        let (label, outcome) = match &self.ending {
-            Ending::Ran(ToolOutcome::Success { .. } | ToolOutcome::File(_)) => {
-                (OutcomeLabel::Ok, Outcome::Ok)
-            }
-            Ending::Limited(limited) if limited.level != Level::Tool => {
-                (OutcomeLabel::Error, Outcome::Error)
-            }
-            Ending::Refused(Refused::Unknown) => (OutcomeLabel::Error, Outcome::Error),
-            Ending::Ran(_) | Ending::Failed(_) | Ending::Limited(_) | Ending::Refused(_) => {
-                (OutcomeLabel::ToolError, Outcome::ToolError)
-            }
-            Ending::Cancelled => (OutcomeLabel::Cancelled, Outcome::Cancelled),
-        };
-        let elapsed = self.trail.started.elapsed();
-        self.trail.took = Some(elapsed);
-        self.trail.core.metrics.request(MethodLabel::ToolsCall, label, elapsed);
-        outcome
-    }
-}
-
-/// Where plain HTTP carries the answer: the status that says who is to blame, and a word for how
-/// the call ended.
-pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'static str) {
-    match ending {
-        Ending::Ran(ToolOutcome::Success { .. } | ToolOutcome::File(_)) => (200, "ok"),
-        Ending::Ran(ToolOutcome::InvalidArguments { .. }) => (400, "invalid_arguments"),
-        Ending::Ran(ToolOutcome::Failure { .. }) => match downstream {
-            // The API knows what it was asked and does not accept it: the arguments are the
-            // caller's. What it says of credentials and pace is between the API and this server.
-            Some(status) if is_the_callers(status) => (422, "refused_by_api"),
-            // The API did its part, or was not asked.
-            Some(200..=299) | None => (503, "busy"),
-            Some(_) => (502, "api_failed"),
-        },
-        Ending::Failed(CallError::TimedOut { .. }) => (504, "api_timed_out"),
-        Ending::Failed(CallError::Overloaded) => (503, "busy"),
-        Ending::Failed(error) if error.blame() == Blame::Client => (400, "invalid_arguments"),
-        Ending::Failed(_) => (502, "api_failed"),
-        Ending::Limited(limited) => (429, limited.reason().as_str()),
-        Ending::Refused(refused) => (refused.reason().status(), refused.reason().as_str()),
-        Ending::Cancelled => (499, "cancelled"),
-    }
-}
-
-fn is_the_callers(status: u16) -> bool {
-    (400..=499).contains(&status) && !matches!(status, 401 | 403 | 407 | 408 | 429)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_status_says_who_is_to_blame() {
-        let failure = || Ending::Ran(ToolOutcome::Failure { text: String::new() });
-        for (downstream, status) in
-            [(Some(404), 422), (Some(401), 502), (Some(429), 502), (Some(500), 502), (None, 503)]
-        {
-            assert_eq!(status_of(&failure(), downstream).0, status, "{downstream:?}");
-        }
-        let invalid = Ending::Ran(ToolOutcome::InvalidArguments { text: String::new() });
-        assert_eq!(status_of(&invalid, None).0, 400);
-        assert_eq!(status_of(&Ending::Refused(Refused::Unknown), None), (404, "unknown_tool"));
-        assert_eq!(status_of(&Ending::Refused(Refused::Gone), None), (410, "tool_gone"));
-        assert_eq!(status_of(&Ending::Failed(CallError::Overloaded), None).0, 503);
-        assert_eq!(status_of(&Ending::Failed(CallError::NotRest), None).0, 502);
     }
 }

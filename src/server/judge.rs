@@ -2,17 +2,17 @@
 //! policy, then limits.
 
 use super::{
-    invoke::{Ending, Refused},
+    ending::{Ending, Refused},
     parts::Readable,
     trail::{self, Trail},
 };
 use crate::{
-    catalog::{BuiltinTool, SideEffect, ToolKind, ViewTool},
+    catalog::{BuiltinTool, SideEffect, ToolKind, UpstreamTool, ViewTool},
     governance::{self, Reason},
     json::{OwnedRaw, Raw},
     mapping::{
-        Arguments, FILE_BYTES_MAX, InvalidArguments, OutgoingRequest, Repairs, RequestPlan,
-        Resources, soap::SoapPlan,
+        Arguments, FILE_BYTES_MAX, InvalidArguments, Messages, OutgoingRequest, Repairs,
+        RequestPlan, Resources,
     },
 };
 
@@ -20,6 +20,8 @@ use crate::{
 pub(super) enum Intent<'a> {
     /// A request to the API.
     Request(OutgoingRequest),
+    /// Arguments as the tool's upstream server takes them.
+    Upstream(OwnedRaw),
     /// One of the appliance's own tools.
     Builtin(BuiltinTool),
     /// The rest of an earlier result.
@@ -34,8 +36,12 @@ const JUDGED_INLINE_BYTES_MAX: usize = 32 * 1024;
 
 /// Those of files always are for one: a short text may stand for a large resource.
 pub(super) fn is_for_a_worker(tool: &ViewTool, arguments: Raw<'_>) -> bool {
-    let ToolKind::Rest { request, .. } = &tool.kind else { return false };
-    arguments.text().len() > JUDGED_INLINE_BYTES_MAX || request.has_files()
+    let has_files = match &tool.kind {
+        ToolKind::Rest { request, .. } => request.has_files(),
+        ToolKind::Upstream(_) => false,
+        ToolKind::Builtin(_) => return false,
+    };
+    has_files || arguments.text().len() > JUDGED_INLINE_BYTES_MAX
 }
 
 /// Arguments that were judged, and what is kept of them.
@@ -44,33 +50,61 @@ pub(super) struct Judged {
     pub(super) repairs: u32,
     pub(super) side_effect: SideEffect,
     /// What is sent, or what is wrong with them.
-    pub(super) request: Result<OutgoingRequest, String>,
+    pub(super) sent: Result<Sent, String>,
+}
+
+/// What arguments lead to.
+pub(super) enum Sent {
+    /// A request to the API.
+    Request(OutgoingRequest),
+    /// Arguments as the tool's upstream server takes them.
+    Upstream(OwnedRaw),
 }
 
 /// Judges arguments as [`intend`] does, away from the core.
 pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) -> Option<Judged> {
-    let ToolKind::Rest { request: plan, soap, .. } = &tool.kind else { return None };
     let arguments = arguments.as_raw();
-    Some(match plan.validate(Some(arguments)) {
+    let validated = match &tool.kind {
+        ToolKind::Rest { request: plan, .. } => plan.validate(Some(arguments)),
+        ToolKind::Upstream(upstream) => upstream.arguments(Some(arguments)),
+        ToolKind::Builtin(_) => return None,
+    };
+    Some(match validated {
         Ok(arguments) => {
             log_repairs(tool, arguments.repairs());
-            let request = built(plan, &arguments, readable);
             Judged {
                 kept: arguments.raw().and_then(|raw| trail::kept_arguments(tool, raw)),
                 repairs: arguments.repairs().count,
                 side_effect: tool.side_effect_of(&arguments),
-                request: request.and_then(|request| {
-                    wrapped(soap.as_deref(), request).map_err(|invalid| invalid.to_string())
-                }),
+                sent: sent(tool, &arguments, readable),
             }
         }
         Err(invalid) => Judged {
             kept: trail::kept_invalid_arguments(tool, arguments),
             repairs: 0,
             side_effect: tool.side_effect,
-            request: Err(invalid.to_string()),
+            sent: Err(invalid.to_string()),
         },
     })
+}
+
+fn sent(tool: &ViewTool, arguments: &Arguments<'_>, readable: &Readable) -> Result<Sent, String> {
+    match &tool.kind {
+        ToolKind::Rest { request: plan, messages, .. } => {
+            let request = built(plan, arguments, readable)?;
+            let request = wrapped(messages.as_ref(), request);
+            request.map(Sent::Request).map_err(|invalid| invalid.to_string())
+        }
+        ToolKind::Upstream(upstream) => Ok(Sent::Upstream(passed_on(upstream, arguments))),
+        ToolKind::Builtin(_) => Err("this tool takes no arguments".to_owned()),
+    }
+}
+
+/// Arguments as the tool's upstream server takes them.
+fn passed_on(upstream: &UpstreamTool, arguments: &Arguments<'_>) -> OwnedRaw {
+    // Of values that were checked.
+    OwnedRaw::parse(upstream.sent(arguments).as_bytes())
+        .unwrap_or_else(|_| OwnedRaw::empty_object())
 }
 
 /// The request, with the resources that are sent as files.
@@ -105,23 +139,25 @@ pub(super) fn intend<'a>(
     tool: &'a ViewTool,
     arguments: Option<Raw<'a>>,
 ) -> (Intent<'a>, SideEffect) {
-    match &tool.kind {
-        ToolKind::Builtin(builtin) => (Intent::Builtin(*builtin), tool.side_effect),
-        ToolKind::Upstream(_) => todo!("upstream calls"),
-        ToolKind::Rest { request: plan, soap, .. } => {
-            match read(plan, soap.as_deref(), arguments) {
-                Ok((arguments, request)) => {
-                    trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
-                    log_repairs(tool, arguments.repairs());
-                    trail.repairs = arguments.repairs().count;
-                    let side_effect = tool.side_effect_of(&arguments);
-                    (Intent::Request(request), side_effect)
-                }
-                Err(invalid) => {
-                    trail.keep_arguments(|| trail::kept_invalid_arguments(tool, arguments?));
-                    (Intent::Invalid(invalid), tool.side_effect)
-                }
-            }
+    let judged = match &tool.kind {
+        ToolKind::Builtin(builtin) => return (Intent::Builtin(*builtin), tool.side_effect),
+        ToolKind::Upstream(upstream) => upstream.arguments(arguments).map(|arguments| {
+            let sent = Intent::Upstream(passed_on(upstream, &arguments));
+            (arguments, sent)
+        }),
+        ToolKind::Rest { request: plan, messages, .. } => read(plan, messages.as_ref(), arguments)
+            .map(|(arguments, request)| (arguments, Intent::Request(request))),
+    };
+    match judged {
+        Ok((arguments, intent)) => {
+            trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
+            log_repairs(tool, arguments.repairs());
+            trail.repairs = arguments.repairs().count;
+            (intent, tool.side_effect_of(&arguments))
+        }
+        Err(invalid) => {
+            trail.keep_arguments(|| trail::kept_invalid_arguments(tool, arguments?));
+            (Intent::Invalid(invalid), tool.side_effect)
         }
     }
 }
@@ -138,21 +174,21 @@ fn log_repairs(tool: &ViewTool, repairs: &Repairs) {
 /// Arguments that fit, and the request that they make.
 fn read<'a>(
     plan: &RequestPlan,
-    soap: Option<&SoapPlan>,
+    messages: Option<&Messages>,
     arguments: Option<Raw<'a>>,
 ) -> Result<(Arguments<'a>, OutgoingRequest), InvalidArguments> {
     let arguments = plan.validate(arguments)?;
-    let request = wrapped(soap, plan.build(&arguments))?;
+    let request = wrapped(messages, plan.build(&arguments))?;
     Ok((arguments, request))
 }
 
 /// The request as its API takes it.
 fn wrapped(
-    soap: Option<&SoapPlan>,
+    messages: Option<&Messages>,
     request: OutgoingRequest,
 ) -> Result<OutgoingRequest, InvalidArguments> {
-    match soap {
-        Some(soap) => soap.wrap(request),
+    match messages {
+        Some(messages) => messages.wrap(request),
         None => Ok(request),
     }
 }

@@ -30,7 +30,7 @@ use crate::{
         self, Resource,
         budget::{Cut, Missing, cut},
     },
-    mcp::{self, File, KEPT_RESULTS, Supplement, ToolOutcome},
+    mcp::{self, File, KEPT_RESULTS, Relayed, Supplement, ToolOutcome},
     rpc::{ResultBody, RpcError},
     rt::WorkError,
 };
@@ -95,6 +95,33 @@ pub(crate) async fn within_budget(
         // A text beside the JSON would say it whole.
         ToolOutcome::Success { structured_json: Some(json), text: None }
     }
+}
+
+/// What an upstream's tool gave, within the budget of the tool: as it came where it fits, else what
+/// is left of its structured content, or of its text.
+pub(crate) async fn relayed_within_budget(
+    trail: &mut Trail,
+    tool: &ViewTool,
+    relayed: Relayed,
+    supplement: &mut Supplement,
+) -> ToolOutcome {
+    let is_whole = tool.budget.is_unlimited() || relayed.is_error;
+    let whole = if is_whole { None } else { cuttable(&relayed) };
+    let Some(whole) = whole else { return ToolOutcome::Relayed(Box::new(relayed)) };
+    let outcome = within_budget(trail, tool, whole, supplement).await;
+    match outcome {
+        ToolOutcome::Success { .. } if !trail.cut => ToolOutcome::Relayed(Box::new(relayed)),
+        outcome => outcome,
+    }
+}
+
+/// What of a result can be cut: of files and of what is mixed nothing is.
+fn cuttable(relayed: &Relayed) -> Option<ToolOutcome> {
+    if let Some(structured) = relayed.structured() {
+        let structured_json = Some(structured.text().as_bytes().to_vec());
+        return Some(ToolOutcome::Success { structured_json, text: None });
+    }
+    Some(ToolOutcome::Success { structured_json: None, text: Some(relayed.text()?) })
 }
 
 pub(crate) fn owner(view: &View, caller: Caller) -> ResultOwner {
@@ -227,6 +254,9 @@ impl Readable {
     }
 }
 
+/// A resource, and its `_meta` where that does not stand in it.
+pub(crate) type ReadResource = (ResultBody, Option<Vec<u8>>);
+
 /// The answer to `resources/read`: a kept result is the only resource that is read from here.
 ///
 /// # Errors
@@ -234,7 +264,7 @@ impl Readable {
 pub(crate) async fn read(
     origin: &Origin<'_>,
     uri: &str,
-) -> Result<Result<ResultBody, RpcError>, WorkError> {
+) -> Result<Result<ReadResource, RpcError>, WorkError> {
     let readable = Readable {
         shared: Arc::clone(&origin.core.shared),
         view: Arc::clone(origin.view),
@@ -243,7 +273,7 @@ pub(crate) async fn read(
         now_ms: origin.core.clock.now_ms(),
     };
     if let Some(file) = readable.file(uri) {
-        return Ok(Ok(mcp::blob_resource(uri, &file)));
+        return Ok(Ok((mcp::blob_resource(uri, &file), None)));
     }
     // What is left may be in a very long list of pieces, of which each part takes a copy.
     let wanted = uri.to_owned();
@@ -253,7 +283,9 @@ pub(crate) async fn read(
     };
     let mut supplement = Supplement::NONE;
     tell(&mut supplement, &part.missing, handle.as_deref(), false);
-    Ok(Ok(mcp::json_resource(uri, &part.json, &supplement)))
+    let is_modern = origin.revision.is_some_and(mcp::Revision::is_modern);
+    let meta = if is_modern { supplement.meta.take() } else { None };
+    Ok(Ok((mcp::json_resource(uri, &part.json, &supplement), meta)))
 }
 
 /// The part with this handle. What is left may be in a very long list of pieces, of which each part

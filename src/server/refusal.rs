@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::{
     governance::Limited,
     identity,
-    rpc::{RpcError, code},
+    rpc::{OwnedId, Reply, RpcError, code},
     rt::WorkError,
 };
 
@@ -55,18 +55,16 @@ pub(crate) enum Refusal {
     StoreUnavailable,
     /// The body is not a message this server takes.
     Message(RpcError),
-    /// A method only newer revisions have: told apart so that a probing client falls back.
-    ModernMethod { method: &'static str },
+    /// A request of the era without sessions that is not served, with the id its client knows it by.
+    Request { id: OwnedId, error: RpcError },
 }
 
 impl Refusal {
     /// The HTTP status.
     pub(crate) fn status(&self) -> u16 {
         match self {
-            Self::NoSuchPath
-            | Self::NoSuchClientApplication
-            | Self::UnknownSession
-            | Self::ModernMethod { .. } => 404,
+            Self::NoSuchPath | Self::NoSuchClientApplication | Self::UnknownSession => 404,
+            Self::Request { error, .. } => status_of(error).unwrap_or(400),
             Self::MethodNotAllowed { .. } => 405,
             Self::ForeignOrigin | Self::ForeignHost => 403,
             Self::Unauthenticated(refusal) => refusal.status(),
@@ -84,16 +82,23 @@ impl Refusal {
     pub(crate) fn error(&self) -> RpcError {
         match self {
             Self::Limited(limited) => over_limit(limited),
-            Self::Message(error) => error.clone(),
+            Self::Message(error) | Self::Request { error, .. } => error.clone(),
             other => RpcError { code: other.code(), message: other.text(), data: None },
+        }
+    }
+
+    /// The answer: it names the request where its client must know which one is meant.
+    pub(crate) fn reply(&self) -> Reply {
+        match self {
+            Self::Request { id, error } => Reply::new(id.clone(), Err(error.clone())),
+            other => Reply::without_id(other.error()),
         }
     }
 
     fn code(&self) -> i32 {
         match self {
             Self::UnknownSession => code::SESSION_NOT_FOUND,
-            Self::ModernMethod { .. } => code::METHOD_NOT_FOUND,
-            Self::Message(error) => error.code,
+            Self::Message(error) | Self::Request { error, .. } => error.code,
             _ => code::SERVER,
         }
     }
@@ -113,9 +118,8 @@ impl Refusal {
                  2025-03-26, 2024-11-05."
             )
             .into(),
-            Self::ModernMethod { method } => format!("Method not found: {method}").into(),
             Self::Limited(limited) => limited.text().into(),
-            Self::Message(error) => error.message.clone(),
+            Self::Message(error) | Self::Request { error, .. } => error.message.clone(),
             other => other.fixed_text().into(),
         }
     }
@@ -170,7 +174,7 @@ impl Refusal {
             | Self::UnsupportedRevision { .. }
             | Self::Limited(_)
             | Self::Message(_)
-            | Self::ModernMethod { .. } => "The server is at its limit. Try again shortly.",
+            | Self::Request { .. } => "The server is at its limit. Try again shortly.",
         }
     }
 
@@ -197,7 +201,13 @@ impl Refusal {
             Self::TenantBusy => "tenant_busy",
             Self::StoreUnavailable => "store_unavailable",
             Self::Message(_) => "bad_message",
-            Self::ModernMethod { .. } => "modern_method",
+            Self::Request { error, .. } => match error.code {
+                code::HEADER_MISMATCH => "header_mismatch",
+                code::MISSING_CAPABILITY => "missing_capability",
+                code::UNSUPPORTED_VERSION => "unsupported_revision",
+                code::METHOD_NOT_FOUND => "method_not_found",
+                _ => "bad_message",
+            },
         }
     }
 
@@ -219,6 +229,16 @@ impl Refusal {
             }
             _ => None,
         }
+    }
+}
+
+/// The status of a JSON-RPC error that has one of its own in the era without sessions (MCP
+/// 2026-07-28, Streamable HTTP); all others are answers like any other.
+pub(crate) fn status_of(error: &RpcError) -> Option<u16> {
+    match error.code {
+        code::METHOD_NOT_FOUND => Some(404),
+        code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION => Some(400),
+        _ => None,
     }
 }
 

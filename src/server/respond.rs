@@ -76,13 +76,25 @@ pub(crate) fn reply(
     session: Option<&str>,
     reply: &Reply,
 ) {
+    reply_as(core, out, echo, 200, session, reply);
+}
+
+/// The same with a status of its own.
+pub(crate) fn reply_as(
+    core: &Core,
+    out: &mut Vec<u8>,
+    echo: &Echo,
+    status: u16,
+    session: Option<&str>,
+    reply: &Reply,
+) {
     let mut headers = headers_of(echo);
     headers.push(("Content-Type", "application/json"));
     if let Some(session) = session {
         headers.push(("Mcp-Session-Id", session));
     }
     let length = BodyLength::Known(reply.len());
-    core.write_head(out, 200, &headers, length, echo.keep_alive);
+    core.write_head(out, status, &headers, length, echo.keep_alive);
     reply.write(out);
 }
 
@@ -172,9 +184,9 @@ pub(crate) fn stream_head(core: &Core, out: &mut Vec<u8>, echo: &Echo, session: 
     core.write_head(out, 200, &headers, BodyLength::Chunked, echo.keep_alive);
 }
 
-/// A refusal: its status, its headers, and a JSON-RPC error without an id.
+/// A refusal: its status, its headers, and a JSON-RPC error.
 pub(crate) fn refuse(core: &Core, out: &mut Vec<u8>, echo: &Echo, refusal: &Refusal) {
-    let reply = Reply::without_id(refusal.error());
+    let reply = refusal.reply();
     let mut body = Vec::with_capacity(reply.len());
     reply.write(&mut body);
     refuse_with(core, out, echo, refusal, &body);

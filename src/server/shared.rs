@@ -142,6 +142,7 @@ impl Shared {
                 "Ringway",
                 env!("CARGO_PKG_VERSION"),
                 settings.runtime.mcp.sse.enabled,
+                settings.runtime.mcp.cache_ttl_ms,
             ),
             announcer: Announcer::new(parts.publication.current().snapshot.clone()),
             descriptions: Descriptions::default(),

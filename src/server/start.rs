@@ -32,7 +32,7 @@ use super::{
 use crate::{
     audit::{AuditError, AuditLog},
     catalog::{self, Entities},
-    downstream::{AcrossCores, RestCaller},
+    downstream::{AcrossCores, Listener, RestCaller, Upstreams},
     identity::{KeyId, KeyRecord},
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
@@ -404,8 +404,17 @@ fn start_cores(
             let gather = Duration::from_millis(recovery::gather_ms(&shared.settings));
             let write_behind = WriteBehind::new(number, ring, gather);
             let rest = rest_caller(&shared, number, &resolver, client_tls.clone(), &across);
-            let core =
-                Core::new(core::Parts { index: number, shared, streams, write_behind, rest });
+            let listener = Arc::clone(&shared) as Arc<dyn Listener>;
+            let settings = &shared.settings.downstream.mcp;
+            let upstreams = Upstreams::new(&rest, settings, listener);
+            let core = Core::new(core::Parts {
+                index: number,
+                shared,
+                streams,
+                write_behind,
+                rest,
+                upstreams,
+            });
             cores::run(core, cores::Sockets { runtime, admin, tls }, inbox).await;
         }
     };

@@ -1,4 +1,7 @@
-//! Streamable HTTP (MCP 2025-03-26 to 2025-11-25): POST, GET and DELETE of an endpoint.
+//! Streamable HTTP: POST, GET and DELETE of an endpoint.
+//!
+//! Requests of both eras come to one URL and are told apart one by one: those with sessions (MCP
+//! 2025-03-26 to 2025-11-25), and those that stand alone (2026-07-28, see `modern`).
 
 use std::{borrow::Cow, cell::OnceCell, rc::Rc, sync::Arc, time::Duration};
 
@@ -8,7 +11,7 @@ use super::{
     core::Core,
     event_stream::EventStream,
     execute::{self, Asking, Work},
-    guard, offload,
+    guard, modern, offload,
     outlet::{Outlet, Purpose},
     pipeline::Admission,
     refusal::Refusal,
@@ -19,7 +22,7 @@ use crate::{
     audit::Transport,
     governance::{Handles, Listening},
     http::{Known, RequestView, accept::Accepts},
-    mcp::{Initialization, Revision},
+    mcp::{Envelope, Initialization, Revision},
     rpc::{self, Incoming, Message, RpcError},
     rt,
     sessions::{Session, SessionId},
@@ -34,15 +37,22 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
     let body = offload::check(admission.core, &admission.view, request.body()).await?;
     let body = body.map_err(RpcError::from)?;
     let incoming = rpc::read(body.root())?;
-    let prepared = match prepare(&mut admission, &incoming).await {
+    let is_modern = modern::is_modern(request, &incoming);
+    let prepared = if is_modern {
+        modern::prepare(&admission, &incoming)
+    } else {
+        prepare(&mut admission, &incoming).await
+    };
+    let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(refusal) => {
-            let origin = admission.origin(Transport::StreamableHttp, None);
+            let mut origin = admission.origin(Transport::StreamableHttp, None);
+            origin.revision = is_modern.then_some(Revision::V20260728);
             execute::note_refused(&origin, &incoming, &refusal);
             return Err(refusal);
         }
     };
-    let Prepared { declared, kind, session } = prepared;
+    let Prepared { declared, kind, session, envelope } = prepared;
     let revision = session.as_ref().map(|session| session.revision()).or(declared);
     let mut origin = admission.origin(Transport::StreamableHttp, session.as_deref());
     origin.revision = revision;
@@ -51,7 +61,7 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         revision: revision.unwrap_or(Revision::ASSUMED),
         session: session.as_ref(),
         initialized: session.is_some(),
-        envelope: None,
+        envelope: envelope.as_ref(),
         http: *request,
         way: OnceCell::new(),
     };
@@ -94,27 +104,33 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
 }
 
 /// What is settled about a POST before its messages are looked at one by one.
-struct Prepared {
-    declared: Option<Revision>,
-    kind: AnswerKind,
-    session: Option<Arc<Session>>,
+pub(super) struct Prepared<'a> {
+    pub(super) declared: Option<Revision>,
+    pub(super) kind: AnswerKind,
+    pub(super) session: Option<Arc<Session>>,
+    /// What a request of the era without sessions says of itself.
+    pub(super) envelope: Option<Envelope<'a>>,
 }
 
-async fn prepare(
+async fn prepare<'a>(
     admission: &mut Admission<'_>,
     incoming: &Incoming<'_>,
-) -> Result<Prepared, Refusal> {
+) -> Result<Prepared<'a>, Refusal> {
     execute::charge_single(&admission.origin(Transport::StreamableHttp, None), incoming)?;
-    let declared = declared_revision(admission.request, incoming)?;
+    // Of an `initialize` it says no more than its parameters.
+    let declared = match revision_header(admission.request)? {
+        Some(declared) if declared.is_modern() => None,
+        declared => declared,
+    };
     let kind = answer_kind(admission.core, admission.request)?;
     let session = session::named(admission).await?;
     if session.is_none() && !initializes(incoming) {
         allow_without_session(admission.core, &admission.view)?;
     }
-    Ok(Prepared { declared, kind, session })
+    Ok(Prepared { declared, kind, session, envelope: None })
 }
 
-fn initializes(incoming: &Incoming<'_>) -> bool {
+pub(super) fn initializes(incoming: &Incoming<'_>) -> bool {
     let is_initialize = |message: &Message<'_>| matches!(message, Message::Request { method, .. } if method == "initialize");
     match incoming {
         Incoming::Single(message) => is_initialize(message),
@@ -129,20 +145,6 @@ fn allow_without_session(core: &Core, view: &crate::catalog::View) -> Result<(),
     if view.require_session.unwrap_or(by_default) { Err(Refusal::SessionRequired) } else { Ok(()) }
 }
 
-/// The revision the request declares. A probe of a newer client for methods of its own era is told
-/// apart, so that it falls back at once.
-fn declared_revision(
-    request: &RequestView<'_>,
-    incoming: &Incoming<'_>,
-) -> Result<Option<Revision>, Refusal> {
-    if let Incoming::Single(Message::Request { method, .. }) = incoming
-        && method == "server/discover"
-    {
-        return Err(Refusal::ModernMethod { method: "server/discover" });
-    }
-    revision_header(request)
-}
-
 /// The revision of `MCP-Protocol-Version`, if the header is there.
 fn revision_header(request: &RequestView<'_>) -> Result<Option<Revision>, Refusal> {
     let Some(value) = request.header(Known::McpProtocolVersion) else { return Ok(None) };
@@ -153,7 +155,7 @@ fn revision_header(request: &RequestView<'_>) -> Result<Option<Revision>, Refusa
 }
 
 /// The kind of answer: what the client accepts, leniently read; strictly where the operator says.
-fn answer_kind(core: &Core, request: &RequestView<'_>) -> Result<AnswerKind, Refusal> {
+pub(super) fn answer_kind(core: &Core, request: &RequestView<'_>) -> Result<AnswerKind, Refusal> {
     let mcp = &core.shared.settings.runtime.mcp;
     let Accepts { json, event_stream, absent_or_any } = request.accepts();
     if mcp.strict_accept && !(json && event_stream && !absent_or_any) {
@@ -179,7 +181,9 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
         return Err(Refusal::NotAcceptable { needed: "text/event-stream" });
     }
     guard::check_streams(request)?;
-    revision_header(request)?;
+    if revision_header(request)?.is_some_and(Revision::is_modern) {
+        return Err(modern::METHOD_NOT_ALLOWED);
+    }
     let session = session::named(&mut admission).await?;
     let Admission { core, view, caller, limits, echo, out, .. } = admission;
     // A client that comes back takes the place of its own stream, which is given up for it.
@@ -379,7 +383,9 @@ fn greet(core: &Core, outlet: &Outlet, primed: Option<Arc<Vec<u8>>>) {
 
 /// Answers a DELETE: the session and all its streams are over.
 pub(crate) async fn delete(mut admission: Admission<'_>) -> Result<Answer, Refusal> {
-    revision_header(admission.request)?;
+    if revision_header(admission.request)?.is_some_and(Revision::is_modern) {
+        return Err(modern::METHOD_NOT_ALLOWED);
+    }
     let session = session::named(&mut admission).await?.ok_or(Refusal::SessionRequired)?;
     admission.memory.forget_session();
     let Admission { core, echo, out, .. } = admission;

@@ -34,10 +34,13 @@ pub(crate) fn call_type_of(method: Method) -> Option<CallType> {
         Method::ResourcesRead | Method::Subscribe => CallType::ResourceRead,
         Method::PromptsList => CallType::PromptList,
         Method::PromptsGet => CallType::PromptGet,
+        Method::Complete => CallType::Completion,
         Method::Initialize => CallType::Session,
         Method::Ping
         | Method::SetLevel
         | Method::Unsubscribe
+        | Method::Discover
+        | Method::Listen
         | Method::Initialized
         | Method::Cancelled
         | Method::RootsChanged
@@ -179,6 +182,11 @@ impl Trail {
         self.reason = reason;
     }
 
+    /// The session the request came in.
+    pub(crate) fn session(&self) -> Option<SessionKey> {
+        self.session
+    }
+
     /// What was asked for by name and is no tool of the view.
     pub(crate) fn asked(&self) -> &str {
         self.asked.as_deref().unwrap_or_default()
@@ -219,6 +227,11 @@ impl Trail {
             ToolOutcome::Success { structured_json: None, text } => {
                 text.as_deref().map(|text| redact::text(text, &tool.redact))
             }
+            ToolOutcome::Relayed(relayed) => match (relayed.structured(), relayed.text()) {
+                (Some(json), _) => Some(redact::json(json, &tool.redact)),
+                (None, Some(text)) => Some(redact::text(&text, &tool.redact)),
+                (None, None) => Some(redact::json(relayed.result.as_raw(), &tool.redact)),
+            },
             ToolOutcome::File(file) => {
                 let told = format!("{} bytes of {}", file.bytes.len(), file.media_type);
                 Some(redact::text(&told, &[]))
@@ -246,14 +259,10 @@ impl Trail {
     fn record(&mut self, answer_bytes: usize) {
         let Some(reservation) = self.reservation.take() else { return };
         let elapsed = self.took.unwrap_or_else(|| self.started.elapsed());
-        let (arguments, result, listed) = match self.payloads.as_deref() {
-            Some(kept) => (
-                kept.arguments.as_deref().map(Payload),
-                kept.result.as_deref().map(Payload),
-                kept.listed.as_ref().map(|listed| Payload(listed.as_bytes())),
-            ),
-            None => (None, None, None),
-        };
+        let kept = self.payloads.as_deref();
+        let listed = kept.and_then(|kept| kept.listed.as_ref()).map(ResultBody::as_bytes);
+        let arguments = kept.and_then(|kept| kept.arguments.as_deref()).map(Payload);
+        let result = kept.and_then(|kept| kept.result.as_deref()).map(Payload);
         let record = Record {
             correlation: self.external_id.as_deref(),
             revision: self.revision.map(Revision::text),
@@ -274,7 +283,7 @@ impl Trail {
             cut: self.cut,
             arguments,
             result,
-            listed,
+            listed: listed.as_deref().map(Payload),
             ..Record::new(
                 self.at_ms,
                 self.execution_id,

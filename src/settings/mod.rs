@@ -33,6 +33,7 @@ mod sse;
 mod store;
 mod telemetry;
 mod toml_depth;
+mod upstream;
 
 #[cfg(test)]
 mod tests;
@@ -58,6 +59,7 @@ pub use self::sse::{Connected, Sse};
 pub use self::store::Store;
 pub use self::telemetry::{LogFormat, Telemetry};
 pub use self::toml_depth::{TOML_DEPTH_MAX, too_deep_at};
+pub use self::upstream::UpstreamServers;
 
 /// Everything that can be set. The default is a working configuration for one machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

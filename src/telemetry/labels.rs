@@ -63,6 +63,12 @@ label! {
         PromptsList = "prompts/list",
         /// `prompts/get`
         PromptsGet = "prompts/get",
+        /// `completion/complete`
+        Complete = "completion/complete",
+        /// `server/discover`
+        Discover = "server/discover",
+        /// `subscriptions/listen`
+        Listen = "subscriptions/listen",
         /// Any notification.
         Notification = "notification",
         /// Any other method, and requests that were refused before their method was read.
@@ -83,6 +89,9 @@ impl MethodLabel {
             "resources/read" => Self::ResourcesRead,
             "prompts/list" => Self::PromptsList,
             "prompts/get" => Self::PromptsGet,
+            "completion/complete" => Self::Complete,
+            "server/discover" => Self::Discover,
+            "subscriptions/listen" => Self::Listen,
             other if other.starts_with("notifications/") => Self::Notification,
             _ => Self::Other,
         }

@@ -12,7 +12,8 @@ use ringway::import::{
     wsdl as from_wsdl,
 };
 use ringway::json::guard;
-use ringway::mapping::soap::{Answer, Attachments, SoapPlan, SoapTypes};
+use ringway::mapping::soap::{Answer, SoapPlan};
+use ringway::mapping::xml::{Attachments, BodiesPlan, TypePlans};
 use ringway::mapping::{
     BodyFormat, FieldRule, RequestBody, RequestPlan, ResponsePlan, Unmapped, output_schema,
 };
@@ -61,7 +62,7 @@ fn imported(data: &[u8], read: Read) -> Option<Description> {
 
 /// Everything that was imported is what the mapping compiles.
 fn compiled(description: &Description) {
-    let types = SoapTypes::compile(&description.xml_types).map(Arc::new);
+    let types = TypePlans::compile(&description.xml_types).map(Arc::new);
     let types = types.unwrap_or_else(|errors| panic!("{errors:?}"));
     for operation in &description.operations {
         assert!(!operation.wished_name.is_empty() && !operation.key.is_empty());
@@ -74,6 +75,10 @@ fn compiled(description: &Description) {
         let method = tool.method.as_str();
         let plan = RequestPlan::compile(method, &tool.path, &tool.fields, body);
         let plan = plan.unwrap_or_else(|errors| panic!("{}: {errors}", operation.key));
+        if let Some(bodies) = &tool.xml {
+            let plan = BodiesPlan::compile(&types, bodies);
+            plan.unwrap_or_else(|errors| panic!("{}: {errors:?}", operation.key));
+        }
         let root = plan.input_schema().as_object().unwrap();
         let combinators = ["oneOf", "anyOf", "allOf", "not", "$ref"];
         assert!(!combinators.iter().any(|word| root.contains_key(*word)), "{}", operation.key);
@@ -185,14 +190,32 @@ const SERVICE: &str = include_str!("../corpus/wsdl/shapes/main.wsdl");
 
 static ANSWERS: LazyLock<Vec<SoapPlan>> = LazyLock::new(|| {
     let description = imported(SERVICE.as_bytes(), from_wsdl::read).unwrap();
-    let types = Arc::new(SoapTypes::compile(&description.xml_types).unwrap());
+    let types = Arc::new(TypePlans::compile(&description.xml_types).unwrap());
     let tools = description.operations.iter().filter_map(|one| one.verdict.tool());
     tools.map(|tool| SoapPlan::compile(&types, tool.soap.as_ref().unwrap()).unwrap()).collect()
 });
 
-/// The answer of a SOAP service: whatever it is, what is given out is JSON within bounds.
+/// A description of which every answer of XML is read.
+const BODIES: &str = include_str!("../corpus/openapi/xml-bodies.yaml");
+
+static XML_ANSWERS: LazyLock<Vec<BodiesPlan>> = LazyLock::new(|| {
+    let description = imported(BODIES.as_bytes(), from_openapi::read).unwrap();
+    let types = Arc::new(TypePlans::compile(&description.xml_types).unwrap());
+    let tools = description.operations.iter().filter_map(|one| one.verdict.tool());
+    let bodies = tools.filter_map(|tool| tool.xml.as_ref());
+    let plans = bodies.map(|bodies| BodiesPlan::compile(&types, bodies).unwrap());
+    plans.filter(BodiesPlan::answers).collect()
+});
+
+/// The answer of a service in XML: whatever it is, what is given out is JSON within bounds.
 pub(crate) fn soap_answer(data: &[u8]) {
     let Ok(text) = xml::decode(data, None) else { return };
+    for plan in &*XML_ANSWERS {
+        match plan.read(&text) {
+            Ok(message) => drop(guard(&message.json).unwrap()),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
     let mut attachments = Attachments::default();
     attachments.add("<a@b>", b"bytes".as_slice());
     for plan in &*ANSWERS {

@@ -53,3 +53,4 @@ mod soap;
 mod standing;
 mod streams;
 mod tls;
+mod xml_bodies;

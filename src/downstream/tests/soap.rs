@@ -21,10 +21,12 @@ fn tool(api: &Api, connection: &str, version: &str) -> Arc<CompiledTool> {
 }
 
 fn called(tool: &Arc<CompiledTool>, arguments: &str) -> Called {
-    let ToolKind::Rest { request, soap: Some(soap), .. } = &tool.kind else { unreachable!() };
+    let ToolKind::Rest { request, messages: Some(messages), .. } = &tool.kind else {
+        unreachable!()
+    };
     let given = guard(arguments.as_bytes()).unwrap();
     let arguments = request.validate(Some(given.root())).unwrap();
-    let sent = soap.wrap(request.build(&arguments)).unwrap();
+    let sent = messages.wrap(request.build(&arguments)).unwrap();
     on_a_core(async { caller().run(tool, &sent, &ENVIRONMENT).await })
 }
 
@@ -229,9 +231,12 @@ fn a_fault_counts_as_what_it_is() {
     let fault = "<e:Fault><faultcode>e:Server</faultcode><faultstring>x</faultstring></e:Fault>";
     let api = Api::answering(answer("200 OK", XML, envelope(V1_1, fault).as_bytes()));
     let tool = tool(&api, "", "1.1");
-    let ToolKind::Rest { request, soap: Some(soap), .. } = &tool.kind else { unreachable!() };
+    let ToolKind::Rest { request, messages: Some(messages), .. } = &tool.kind else {
+        unreachable!()
+    };
     let given = guard(br#"{"article":"a"}"#).unwrap();
-    let sent = soap.wrap(request.build(&request.validate(Some(given.root())).unwrap())).unwrap();
+    let sent =
+        messages.wrap(request.build(&request.validate(Some(given.root())).unwrap())).unwrap();
     on_a_core(async {
         caller_counted_by(core, |_| {}).run(&tool, &sent, &ENVIRONMENT).await.result.unwrap()
     });

@@ -1,14 +1,24 @@
 //! Asking an upstream MCP server.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::catalog::UpstreamServer;
+use crate::catalog::{Definition, UpstreamEra, UpstreamServer};
 use crate::json::OwnedRaw;
 use crate::mcp::{Ask, AskOutcome, Asks, LogLevel, Told};
 use crate::rpc::RpcError;
-use crate::sessions::{ClientCapabilities, SessionKey};
+use crate::sessions::{ClientCapabilities, Revision, SessionKey};
+use crate::settings;
+
+use super::carried::Carried;
+use super::error::CallError;
+use super::reach::Reach;
+use super::rest::{CallEnvironment, RestCaller};
 
 /// The client whose request is passed on. The server comes in as one.
 pub trait Client {
@@ -28,6 +38,12 @@ pub trait Client {
     /// Tells it something, on the stream of its request. What it has not asked for is dropped.
     fn tell(&self, told: Told);
 
+    /// Waits until there is room for more that it is told: nothing is read from the server as long
+    /// as its client takes nothing.
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Asks it, and waits. The time that takes is the client's, not the server's.
     fn ask(&self, ask: Ask) -> Pin<Box<dyn Future<Output = AskOutcome> + '_>>;
 }
@@ -41,6 +57,8 @@ pub enum SessionScope<'a> {
     Shared(&'a str),
     /// This request alone, and what it leads to.
     Request,
+    /// Nobody's: what this appliance itself wants to know of the server.
+    Keeper,
 }
 
 /// What is asked of a server.
@@ -90,6 +108,62 @@ pub enum UpstreamAnswer {
     },
 }
 
+/// What became of a request.
+#[derive(Debug, Clone)]
+pub struct UpstreamCalled {
+    /// What the server answered, or why there was no usable answer.
+    pub result: Result<UpstreamAnswer, CallError>,
+    /// The status of its HTTP response, where one came.
+    pub status: Option<u16>,
+    /// From the first attempt to connect until the answer was there, without the time in which the
+    /// client was asked.
+    pub elapsed: Duration,
+}
+
+/// What a server says of itself, and all that it offers.
+#[derive(Debug, Clone, Default)]
+pub struct Discovery {
+    /// In the order of its lists: tools, prompts, resources, templates. No name of a kind twice.
+    pub definitions: Vec<Definition>,
+    /// How it is spoken to.
+    pub era: UpstreamEra,
+    /// The revision that is spoken with it.
+    pub revision: Option<Revision>,
+    /// It completes arguments.
+    pub completes: bool,
+    /// Its resources can be subscribed to.
+    pub subscribes: bool,
+    /// It tells that its tools changed.
+    pub tools_list_changed: bool,
+    /// It tells that its prompts changed.
+    pub prompts_list_changed: bool,
+    /// It tells that its resources changed.
+    pub resources_list_changed: bool,
+    /// What models are to read.
+    pub instructions: Option<Box<str>>,
+    /// What it calls itself.
+    pub server_name: Box<str>,
+    /// Its own version.
+    pub server_version: Box<str>,
+    /// What was left out and why, in words for the operator.
+    pub notes: Vec<String>,
+}
+
+/// What of what a server says by itself is wanted in a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// That its tools changed.
+    pub tools: bool,
+    /// That its prompts changed.
+    pub prompts: bool,
+    /// That its resources changed.
+    pub resources: bool,
+    /// That these resources were updated.
+    pub uris: BTreeSet<Box<str>>,
+    /// Whatever else it may say outside a request (up to 2025-11-25): questions, log messages.
+    pub anything: bool,
+}
+
 /// What a server says by itself, outside any request.
 #[derive(Debug, Clone)]
 pub enum Heard {
@@ -115,4 +189,83 @@ pub trait Listener: Send + Sync {
     /// `session` is that of the client whose session at `server` it came in, where it is one
     /// client's.
     fn heard(&self, server: &Arc<UpstreamServer>, session: Option<SessionKey>, heard: Heard);
+}
+
+/// Asks MCP servers from one core, over the same connections as everything else of it.
+#[derive(Clone)]
+pub struct Upstreams {
+    reach: Rc<Reach>,
+    listener: Arc<dyn Listener>,
+}
+
+impl fmt::Debug for Upstreams {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Upstreams").field("sessions", &self.count()).finish_non_exhaustive()
+    }
+}
+
+impl Upstreams {
+    /// Beside the caller of HTTP APIs of the same core. `listener` hears what servers say by
+    /// themselves.
+    pub fn new(
+        rest: &RestCaller,
+        settings: &settings::UpstreamServers,
+        listener: Arc<dyn Listener>,
+    ) -> Self {
+        let _ = settings;
+        Self { reach: Rc::clone(&rest.reach), listener }
+    }
+
+    /// Passes a request on to its server and waits for the answer; what the server tells and asks
+    /// meanwhile goes to the client of the request.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the request at the server.
+    pub async fn ask(
+        &self,
+        request: &UpstreamRequest<'_>,
+        environment: &CallEnvironment<'_>,
+    ) -> UpstreamCalled {
+        let _ = (request, environment, &self.reach, &self.listener);
+        UpstreamCalled { result: Err(CallError::NotRest), status: None, elapsed: Duration::ZERO }
+    }
+
+    /// Asks a server for all that it offers, in the session of [`SessionScope::Keeper`].
+    ///
+    /// # Errors
+    /// Why there is no complete answer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels what is asked.
+    pub async fn discover(&self, server: &Arc<UpstreamServer>) -> Result<Discovery, CallError> {
+        let _ = server;
+        Err(CallError::NotRest)
+    }
+
+    /// From now on `wanted` is what the listener hears of a server in this session, from whichever
+    /// core it was said before; nothing wanted ends it. A stream is held open for it by this core,
+    /// and opened again when it breaks.
+    pub fn listen(
+        &self,
+        server: &Arc<UpstreamServer>,
+        scope: SessionScope<'_>,
+        capabilities: ClientCapabilities,
+        wanted: Wanted,
+        carried: &Carried,
+    ) {
+        let _ = (server, scope, capabilities, wanted, carried);
+    }
+
+    /// Ends the sessions that a client's session has at servers, wherever they were opened.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves servers to find out by themselves.
+    pub async fn end_session(&self, session: SessionKey) {
+        let _ = session;
+    }
+
+    /// How many sessions are open at servers, of all cores.
+    pub fn count(&self) -> usize {
+        0
+    }
 }

@@ -1,7 +1,7 @@
 //! Bodies of requests: which of the described ones is sent, and as which fields.
 //!
 //! The order, first to last: JSON, JSON-like (`+json`), `application/x-www-form-urlencoded`,
-//! `multipart/form-data`, `text/plain`, other texts, `application/octet-stream`, other binary types,
+//! `multipart/form-data`, XML of an object or an array, `text/plain`, other texts, `application/octet-stream`, other binary types,
 //! and last a type with `*`. A body of JSON or of a form in which a file would have to stand comes
 //! after one of `multipart/form-data`. The first that can be written is taken and the others are
 //! noted; where none can, there is no tool: a request without its body would be another one.
@@ -17,7 +17,9 @@ use super::rules::{self, WHOLE_BODY};
 use super::schema::{Allowance, Direction};
 use super::words;
 use super::{Reader, Version, members, texts};
-use crate::mapping::{BodyFormat, FieldRule, FieldType, Location, ParameterStyle, Requirement};
+use crate::mapping::{
+    BodyFormat, FieldRule, FieldType, Location, ParameterStyle, Requirement, XmlElement,
+};
 
 /// Most content types of one body that are looked at.
 const CANDIDATES_MAX: usize = 30;
@@ -28,6 +30,8 @@ pub(super) struct Body {
     pub(super) format: BodyFormat,
     /// Where it is not the usual one of the format.
     pub(super) content_type: Option<String>,
+    /// The root element where it is XML.
+    pub(super) xml: Option<XmlElement>,
     pub(super) rules: Vec<FieldRule>,
     /// What the fields have to keep to together, in words; and as far as it can be checked.
     pub(super) rule: String,
@@ -173,6 +177,7 @@ impl<'a> Reader<'a> {
             "application/x-www-form-urlencoded" => (2, BodyFormat::Form),
             "multipart/form-data" => (3, BodyFormat::Multipart),
             "text/plain" => (8, BodyFormat::Text),
+            _ if is_xml(&essence) && self.is_structured(&content) => (7, BodyFormat::Xml),
             _ if is_xml(&essence) => (12, BodyFormat::Text),
             _ if is_text(&essence) => (9, BodyFormat::Text),
             "application/octet-stream" => (10, BodyFormat::Binary),
@@ -191,6 +196,14 @@ impl<'a> Reader<'a> {
             "text/*" => BodyFormat::Text,
             "multipart/*" => BodyFormat::Multipart,
             _ => BodyFormat::Binary,
+        }
+    }
+
+    /// Whether a body is an object or an array.
+    fn is_structured(&self, content: &Content<'a>) -> bool {
+        match content {
+            Content::Schema { schema, .. } => schema.is_some_and(|schema| self.is_compound(schema)),
+            Content::Form(_) => false,
         }
     }
 
@@ -217,6 +230,7 @@ impl<'a> Reader<'a> {
         notes: &mut Notes,
     ) -> Result<Body, String> {
         let usual = match candidate.format {
+            BodyFormat::Xml => "application/xml",
             BodyFormat::Json => "application/json",
             BodyFormat::Form => "application/x-www-form-urlencoded",
             BodyFormat::Multipart => "multipart/form-data",
@@ -245,6 +259,11 @@ impl<'a> Reader<'a> {
                 if schema.is_none() {
                     notes.add("its schema is not described; any JSON is taken");
                 }
+                body.rules = json_rules(converted, is_required, &mut body, notes);
+            }
+            BodyFormat::Xml => {
+                let schema = schema.ok_or("XML without a schema is not written")?;
+                body.xml = Some(self.xml_root(schema, None)?);
                 body.rules = json_rules(converted, is_required, &mut body, notes);
             }
             BodyFormat::Form | BodyFormat::Multipart => {
@@ -440,11 +459,11 @@ fn file_of(rule: &FieldRule, content_type: Option<&str>) -> Option<(FieldType, O
     }
 }
 
-fn essence(media: &str) -> String {
+pub(super) fn essence(media: &str) -> String {
     media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn is_xml(essence: &str) -> bool {
+pub(super) fn is_xml(essence: &str) -> bool {
     matches!(essence, "application/xml" | "text/xml") || essence.ends_with("+xml")
 }
 

@@ -9,6 +9,7 @@
 //! schema     one schema, alone, as JSON Schema 2020-12 (references, words, demands, merge, unions)
 //! rules      a schema as a field rule          verify   rules that the mapping takes
 //! parameters, body, response                   what an operation consists of
+//! xml        bodies of XML                         xml_words  what a schema says of it
 //! servers, security, connections               where it goes and with what
 //! operation  all of it together
 //! ```
@@ -42,8 +43,10 @@ mod text;
 mod unions;
 mod verify;
 mod words;
+mod xml;
+mod xml_words;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use serde_json::{Map, Value};
 
@@ -53,10 +56,10 @@ use self::demands::Patterns;
 use self::library::{Index, Library, Spot};
 use self::notes::Notes;
 use self::schema::TooMuch;
+use self::xml::XmlModel;
 use super::clean;
 use super::{Description, Documents, ImportError, Location, Operation, Options, Step, Verdict};
 use crate::catalog::ToolsetKind;
-use crate::mapping::XmlTypes;
 
 /// Most operations of one description.
 pub const OPERATIONS_MAX: usize = 50_000;
@@ -123,6 +126,8 @@ struct Reader<'a> {
     values_left: Cell<usize>,
     /// How many values may still be looked at.
     work_left: Cell<usize>,
+    /// What bodies of XML need.
+    xml: RefCell<XmlModel>,
 }
 
 /// Reads the description at `root` and what it leads to.
@@ -152,6 +157,7 @@ pub fn read(
         too_much: TooMuch::default(),
         values_left: Cell::new(VALUES_MAX),
         work_left: Cell::new(WORK_MAX),
+        xml: RefCell::default(),
     };
     reader.description(root).map(Step::Done)
 }
@@ -195,7 +201,7 @@ impl<'a> Reader<'a> {
             title,
             description: text.filter(|text| !text.is_empty()),
             kind: ToolsetKind::Rest,
-            xml_types: XmlTypes::default(),
+            xml_types: self.xml_types(),
             operations,
             notes: notes.into_vec(),
         })

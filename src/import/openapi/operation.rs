@@ -80,6 +80,9 @@ impl<'a> Reader<'a> {
         let answer = self.answer(operation, &mut allowance, notes);
         tool.response_fields = answer.rules;
         tool.pass_unmapped = answer.pass_unmapped;
+        if let Some(response) = answer.xml {
+            tool.xml.get_or_insert_default().response = Some(response);
+        }
         tool.deprecated = operation.flag("deprecated") == Some(true);
         if tool.deprecated {
             notes.add("it is deprecated");
@@ -135,6 +138,9 @@ impl<'a> Reader<'a> {
         tool.body_format = body.format;
         tool.body_content_type = body.content_type;
         tool.requires = body.requires;
+        if let Some(request) = body.xml {
+            tool.xml.get_or_insert_default().request = Some(request);
+        }
         tool.fields.extend(body.rules);
         Ok(body.rule)
     }

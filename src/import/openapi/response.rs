@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::body::{essence, is_xml};
 use super::clean;
 use super::library::Spot;
 use super::notes::Notes;
@@ -11,10 +12,13 @@ use super::rules;
 use super::schema::{Allowance, Direction};
 use super::words;
 use super::{Reader, Version, members, texts};
-use crate::mapping::{FieldRule, RULES_MAX};
+use crate::mapping::{FieldRule, RULES_MAX, XmlElement};
 
 /// Most successes of one operation that are looked at.
 const SUCCESSES_MAX: usize = 12;
+
+/// What the root element of an answer is called that the description gives no name.
+const ROOT: &str = "root";
 
 /// What of an answer is described.
 #[derive(Debug, Default)]
@@ -22,12 +26,15 @@ pub(super) struct Answer {
     pub(super) rules: Vec<FieldRule>,
     /// What no rule names passes.
     pub(super) pass_unmapped: bool,
+    /// The root element where it is XML.
+    pub(super) xml: Option<XmlElement>,
 }
 
 /// What one status is described to bring.
 enum Content<'a> {
     Nothing,
     Json(Option<Spot<'a>>),
+    Xml(Spot<'a>),
     Other,
 }
 
@@ -42,6 +49,7 @@ impl<'a> Reader<'a> {
         let responses = self.index.member(operation, "responses");
         let mut answer: Option<Answer> = None;
         let mut is_guaranteed = true;
+        let mut xml = None;
         notes.about("answer");
         let successes = members(operation.get("responses")).filter(|(key, _)| key.starts_with('2'));
         for (_, response) in successes.take(SUCCESSES_MAX) {
@@ -55,9 +63,18 @@ impl<'a> Reader<'a> {
                     continue;
                 }
             };
-            match self.content(operation, response, notes) {
+            let content = self.content(operation, response, notes);
+            if let Content::Xml(schema) = content {
+                xml = match (xml, self.xml_root(schema, Some(ROOT))) {
+                    (None, Ok(root)) => Some(Ok(root)),
+                    (Some(Ok(known)), Ok(root)) if known == root => Some(Ok(known)),
+                    (Some(Err(error)), _) | (None, Err(error)) => Some(Err(error)),
+                    (Some(Ok(_)), _) => Some(Err("its successes differ".to_owned())),
+                };
+            }
+            match content {
                 Content::Nothing => {}
-                Content::Json(Some(schema)) => {
+                Content::Json(Some(schema)) | Content::Xml(schema) => {
                     let found = self.fields(schema, allowance, answer.is_some());
                     is_guaranteed &= found.is_some();
                     answer = answer.or(found);
@@ -65,8 +82,18 @@ impl<'a> Reader<'a> {
                 Content::Json(None) | Content::Other => is_guaranteed = false,
             }
         }
+        let xml = match xml {
+            None => None,
+            Some(Ok(root)) => Some(root),
+            Some(Err(error)) => {
+                notes.add(format!("it is XML that is given as text: {error}"));
+                is_guaranteed = false;
+                None
+            }
+        };
         notes.about("");
-        answer.filter(|_| is_guaranteed).unwrap_or_default()
+        let answer = answer.filter(|_| is_guaranteed).unwrap_or_default();
+        Answer { xml, ..answer }
     }
 
     fn content(&self, operation: Spot<'a>, response: Spot<'a>, notes: &mut Notes) -> Content<'a> {
@@ -77,7 +104,12 @@ impl<'a> Reader<'a> {
             let produces = operation.get("produces").or_else(|| self.root.get("produces"));
             let medias: Vec<&str> = texts(produces).collect();
             let is_file = schema.text("type") == Some("file");
-            if is_file || !(medias.is_empty() || medias.iter().any(|media| brings_json(media))) {
+            let is_json = medias.is_empty() || medias.iter().any(|media| brings_json(media));
+            let xml = medias.iter().find(|media| brings_xml(media));
+            if let Some(media) = xml.filter(|_| !is_file && !is_json) {
+                return self.xml_content(schema, media, notes);
+            }
+            if is_file || !is_json {
                 note_other(medias.first().copied().filter(|_| !is_file).unwrap_or("a file"), notes);
                 return Content::Other;
             }
@@ -89,12 +121,30 @@ impl<'a> Reader<'a> {
         };
         let found = medias.iter().find(|(media, _)| is_json(media));
         let found = found.or_else(|| medias.iter().find(|(media, _)| brings_json(media)));
-        let Some((_, value)) = found else {
+        let found = found.or_else(|| medias.iter().find(|(media, _)| brings_xml(media)));
+        let Some((media, value)) = found else {
             note_other(medias.keys().next().map_or("nothing", String::as_str), notes);
             return Content::Other;
         };
-        let media = self.index.follow(self.index.below(content, value));
-        Content::Json(media.ok().and_then(|media| self.index.member(media, "schema")))
+        let value = self.index.follow(self.index.below(content, value)).ok();
+        let schema = value.and_then(|value| self.index.member(value, "schema"));
+        match schema {
+            Some(schema) if brings_xml(media) => self.xml_content(schema, media, notes),
+            None if brings_xml(media) => {
+                note_other(media, notes);
+                Content::Other
+            }
+            schema => Content::Json(schema),
+        }
+    }
+
+    /// XML of an object or an array; a single value is the text of the document.
+    fn xml_content(&self, schema: Spot<'a>, media: &str, notes: &mut Notes) -> Content<'a> {
+        if self.is_compound(schema) {
+            return Content::Xml(schema);
+        }
+        note_other(media, notes);
+        Content::Other
     }
 
     /// The members of an object; `None` where another value is allowed in its place.
@@ -114,7 +164,7 @@ impl<'a> Reader<'a> {
         }
         // A field that answers should not have must not pass for one that is merely not described.
         let hides = self.hides(schema);
-        Some(Answer { rules: rules_of(members), pass_unmapped: !hides })
+        Some(Answer { rules: rules_of(members), pass_unmapped: !hides, xml: None })
     }
 
     /// Whether members are written only.
@@ -138,6 +188,10 @@ fn rules_of(members: Map<String, Value>) -> Vec<FieldRule> {
 
 fn brings_json(media: &str) -> bool {
     is_json(media) || matches!(media.trim(), "*/*" | "application/*")
+}
+
+fn brings_xml(media: &str) -> bool {
+    is_xml(&essence(media))
 }
 
 fn note_other(media: &str, notes: &mut Notes) {

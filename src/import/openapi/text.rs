@@ -3,6 +3,9 @@
 //! Bounded in size by [`Documents`](crate::import::Documents), in depth by each parser, in memory by
 //! a weight that every value has, and for YAML in what aliases may unfold to. A key that stands
 //! twice in one object is an error in both: whichever was meant, the other would be lost.
+//!
+//! A tree has the members of its objects in the order of their names. Where the order of the document
+//! matters, which is in XML, it stands beside them: see [`ORDER`].
 
 use std::cell::Cell;
 use std::fmt;
@@ -21,6 +24,12 @@ pub(super) const DEPTH_MAX: usize = 127;
 const WEIGHT_MAX: usize = 16_000_000;
 /// A tree keeps room for several members in every object.
 const OBJECT_WEIGHT: usize = 8;
+
+/// The member of a schema with the names of its `properties` in the order of the document, in
+/// documents that speak of XML and where it is another one than that of the names.
+pub(super) const ORDER: &str = "x-ringway-order";
+/// Members that hold values of the API.
+const VALUES: [&str; 6] = ["example", "examples", "default", "enum", "const", "value"];
 
 /// What all documents of an import may weigh together.
 #[derive(Debug)]
@@ -52,9 +61,10 @@ pub(super) fn parse(
 }
 
 fn json(location: &Location, text: &str, room: &mut Room) -> Result<Value, ImportError> {
-    let left = Cell::new(Some(room.0));
+    let state = State::new(Some(room.0), text);
+    let left = &state.left;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let tree = Tree(&left).deserialize(&mut deserializer);
+    let tree = Tree::new(&state).deserialize(&mut deserializer);
     let tree = tree.and_then(|tree| deserializer.end().map(|()| tree));
     room.0 = left.get().unwrap_or_default();
     tree.map_err(|error| {
@@ -71,8 +81,12 @@ fn json(location: &Location, text: &str, room: &mut Room) -> Result<Value, Impor
 
 fn yaml(location: &Location, text: &str, room: &mut Room) -> Result<Value, ImportError> {
     let options = yaml_options(DEPTH_MAX);
-    let tree: Result<Unweighed, _> = serde_saphyr::from_str_with_options(text, options);
-    let tree = tree.map(|tree| tree.0).map_err(|error| yaml_error(location, &error))?;
+    let tree = if speaks_xml(text) {
+        serde_saphyr::from_str_with_options(text, options).map(|Unweighed::<true>(tree)| tree)
+    } else {
+        serde_saphyr::from_str_with_options(text, options).map(|Unweighed::<false>(tree)| tree)
+    };
+    let tree = tree.map_err(|error| yaml_error(location, &error))?;
     room.0 = room.0.checked_sub(weight(&tree)).ok_or_else(|| {
         ImportError::limit(location, "it and the documents before it hold too many values")
     })?;
@@ -122,23 +136,77 @@ fn yaml_error(location: &Location, error: &serde_saphyr::Error) -> ImportError {
     }
 }
 
-/// A tree whose weight the parser's own budget bounds.
-struct Unweighed(Value);
+/// A tree whose weight the parser's own budget bounds, with or without [`ORDER`].
+struct Unweighed<const ORDERED: bool>(Value);
 
-impl<'de> Deserialize<'de> for Unweighed {
+impl<'de, const ORDERED: bool> Deserialize<'de> for Unweighed<ORDERED> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Tree(&Cell::new(Some(usize::MAX))).deserialize(deserializer).map(Self)
+        let state = State {
+            left: Cell::new(Some(usize::MAX)),
+            is_ordered: ORDERED,
+            order: Cell::default(),
+        };
+        Tree::new(&state).deserialize(deserializer).map(Self)
     }
 }
 
-/// Builds a tree; holds the weight that is left, `None` once it was not enough.
-#[derive(Clone, Copy)]
-struct Tree<'c>(&'c Cell<Option<usize>>);
+fn speaks_xml(text: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), b"xml").is_some()
+}
 
-impl Tree<'_> {
+/// What the parts of a tree share.
+struct State {
+    /// The weight that is left, `None` once it was not enough.
+    left: Cell<Option<usize>>,
+    is_ordered: bool,
+    /// The names of the `properties` that were read last.
+    order: Cell<Vec<String>>,
+}
+
+impl State {
+    fn new(left: Option<usize>, text: &str) -> Self {
+        Self { left: Cell::new(left), is_ordered: speaks_xml(text), order: Cell::default() }
+    }
+}
+
+/// Where a part of a tree stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Its members are words of the description.
+    Words,
+    /// It is the table of a schema's members.
+    Properties,
+    /// It is a value of the API.
+    Values,
+}
+
+/// Builds a tree.
+#[derive(Clone, Copy)]
+struct Tree<'c> {
+    state: &'c State,
+    place: Place,
+}
+
+impl<'c> Tree<'c> {
+    const fn new(state: &'c State) -> Self {
+        Self { state, place: Place::Words }
+    }
+
     fn weigh<E: de::Error>(self, weight: usize) -> Result<(), E> {
-        self.0.set(self.0.get().and_then(|left| left.checked_sub(weight)));
-        self.0.get().map(drop).ok_or_else(|| E::custom("too many values"))
+        let left = &self.state.left;
+        left.set(left.get().and_then(|left| left.checked_sub(weight)));
+        left.get().map(drop).ok_or_else(|| E::custom("too many values"))
+    }
+
+    /// For the member of this name.
+    fn below(self, name: &str) -> Self {
+        let place = match self.place {
+            Place::Words if name == "properties" => Place::Properties,
+            Place::Words if VALUES.contains(&name) => Place::Values,
+            Place::Words | Place::Properties => Place::Words,
+            Place::Values => Place::Values,
+        };
+        Self { place, ..self }
     }
 }
 
@@ -216,13 +284,22 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         self.weigh(OBJECT_WEIGHT)?;
         let mut members = Map::new();
+        let lists_names = self.state.is_ordered && self.place == Place::Properties;
+        let (mut names, mut order) = (Vec::new(), Vec::new());
         // A plain `null` is a name like others.
         while let Some(key) = access.next_key::<Option<String>>()? {
             let key = key.unwrap_or_else(|| "null".to_owned());
             self.weigh(1)?;
+            if lists_names {
+                names.push(key.clone());
+            }
+            let below = self.below(&key);
             match members.entry(key) {
                 Entry::Vacant(free) => {
-                    free.insert(access.next_value_seed(self)?);
+                    free.insert(access.next_value_seed(below)?);
+                    if below.place == Place::Properties {
+                        order = self.state.order.take();
+                    }
                 }
                 Entry::Occupied(taken) => {
                     let shown: String = taken.key().chars().take(64).collect();
@@ -230,6 +307,13 @@ impl<'de> Visitor<'de> for Tree<'_> {
                 }
             }
         }
+        if !order.is_empty() {
+            self.weigh(1 + order.len())?;
+            let order = Value::Array(order.into_iter().map(Value::String).collect());
+            members.entry(ORDER).or_insert(order);
+        }
+        // Taken where they belong as soon as this is read.
+        self.state.order.set(if names.is_sorted() { Vec::new() } else { names });
         Ok(Value::Object(members))
     }
 }
@@ -263,6 +347,23 @@ mod tests {
             read("a: 123456789012345678901234567890").unwrap()["a"],
             1.234_567_890_123_456_8e29
         );
+    }
+
+    #[test]
+    fn the_order_of_members_is_kept_where_xml_needs_it() {
+        let schemas = "{\"xml\": {}, \"properties\": {\"b\": {\"properties\": {\"y\": 1, \"x\": 2}}, \
+                       \"properties\": {\"properties\": {\"a\": 1, \"b\": 1}}, \"a\": {}}, \
+                       \"default\": {\"properties\": {\"d\": 1, \"c\": 2}}}";
+        let plain: Value = serde_json::from_str(schemas).unwrap();
+        for text in [schemas.to_owned(), format!("# YAML\n{schemas}")] {
+            let tree = read(&text).unwrap();
+            let mut expected = plain.clone();
+            expected[ORDER] = json!(["b", "properties", "a"]);
+            expected["properties"]["b"][ORDER] = json!(["y", "x"]);
+            assert_eq!(tree, expected);
+            let tree = read(&text.replace("xml", "other")).unwrap();
+            assert_eq!(tree.get(ORDER), None);
+        }
     }
 
     #[test]

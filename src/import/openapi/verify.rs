@@ -41,6 +41,9 @@ pub(super) fn settle(tool: &mut OperationTool, notes: &mut Notes) -> Result<(), 
         if !tool.fields.iter().any(|rule| rule.location == Location::Body) {
             tool.body_format = BodyFormat::default();
             tool.body_content_type = None;
+            if let Some(bodies) = &mut tool.xml {
+                bodies.request = None;
+            }
         }
         if !tool.requires.is_empty() && compile(tool).is_err() {
             notes.add("what its members have to keep to together is judged by the API only");

@@ -169,6 +169,7 @@ impl Model {
             Held::Any => XmlContent::Any,
         };
         XmlElement {
+            prefix: None,
             name: element.name.clone(),
             member: element.member.clone(),
             holds,
@@ -251,6 +252,7 @@ impl Model {
 
 fn xml_attribute(attribute: &AttributeUse) -> XmlAttribute {
     XmlAttribute {
+        prefix: None,
         name: attribute.name.clone(),
         member: attribute.member.clone(),
         value: attribute.simple.value.clone(),

@@ -1,9 +1,9 @@
 //! Faults of both versions of SOAP.
 
+use super::super::xml::read::Reader;
+use super::super::xml::types::TypePlan;
+use super::super::xml::{INSTANCE_NAMESPACE, Unreadable};
 use super::super::{SoapVersion, XmlName};
-use super::read::Reader;
-use super::types::TypePlan;
-use super::{INSTANCE_NAMESPACE, NoEnvelope};
 use crate::json::write_string;
 use crate::xml::Element;
 
@@ -93,7 +93,7 @@ impl Fault {
         fault: Element<'_>,
         declared: &TypePlan,
         reader: &mut Reader<'_>,
-    ) -> Result<Self, NoEnvelope> {
+    ) -> Result<Self, Unreadable> {
         // Servers disagree about the namespaces of the parts, never about their names.
         let part = |name: &str| fault.children().find(|child| child.local() == name);
         let text = |name: &str| {
@@ -125,7 +125,7 @@ impl Fault {
         let detail = part("detail").or_else(|| part("Detail"));
         read.detail = match detail.map(|detail| detail_of(detail, declared, reader)).transpose() {
             // It is a fault all the same.
-            Err(NoEnvelope::TooLarge) => None,
+            Err(Unreadable::TooLarge) => None,
             detail => detail?.flatten(),
         };
         Ok(read)
@@ -164,7 +164,7 @@ fn detail_of(
     detail: Element<'_>,
     declared: &TypePlan,
     reader: &mut Reader<'_>,
-) -> Result<Option<Vec<u8>>, NoEnvelope> {
+) -> Result<Option<Vec<u8>>, Unreadable> {
     let mut out = Vec::new();
     let is_declared = |child: &Element<'_>| {
         declared

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::super::xml::builder::Builder;
+use super::super::xml::types::{ElementPlan, Holds, Namespaces, TypePlan};
+use super::super::xml::write::{Problem, Writer, given};
+use super::super::xml::{INSTANCE_NAMESPACE, PlanError, TypePlans};
 use super::super::{
     InvalidArguments, OutgoingRequest, SoapBody, SoapMessage, SoapOperation, SoapVersion, XmlName,
 };
-use super::error::SoapError;
-use super::types::{Builder, ElementPlan, Holds, Namespaces, SoapTypes, TypePlan};
-use super::write::{Problem, Writer, given};
-use super::{INSTANCE_NAMESPACE, fault};
+use super::fault;
 use crate::json::{Raw, guard};
 
 /// What a service is told that is asked: the answer may have attachments.
@@ -17,7 +18,7 @@ const ACCEPT: &str = "application/soap+xml, text/xml, multipart/related";
 /// An operation compiled: how its call is written and its answer read.
 #[derive(Debug)]
 pub struct SoapPlan {
-    pub(super) types: Arc<SoapTypes>,
+    pub(super) types: Arc<TypePlans>,
     pub(super) version: SoapVersion,
     content_type: Arc<str>,
     /// The value of `SOAPAction`, where the version has it.
@@ -64,9 +65,9 @@ impl SoapPlan {
     ///
     /// Names every part that is wrong and what to change.
     pub fn compile(
-        types: &Arc<SoapTypes>,
+        types: &Arc<TypePlans>,
         operation: &SoapOperation,
-    ) -> Result<Self, Vec<SoapError>> {
+    ) -> Result<Self, Vec<PlanError>> {
         let mut errors = Vec::new();
         let mut namespaces = types.namespaces.clone();
         let names: Vec<&XmlName> =
@@ -80,7 +81,7 @@ impl SoapPlan {
         let is_printable =
             |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
         if !action.bytes().all(is_printable) {
-            errors.push(SoapError::Action);
+            errors.push(PlanError::Action);
         }
         if !errors.is_empty() {
             return Err(errors);
@@ -111,7 +112,7 @@ impl SoapPlan {
     }
 
     /// The types it was compiled with.
-    pub const fn types(&self) -> &Arc<SoapTypes> {
+    pub const fn types(&self) -> &Arc<TypePlans> {
         &self.types
     }
 
@@ -157,7 +158,7 @@ impl SoapPlan {
     pub fn write(&self, object: Raw<'_>) -> Result<Vec<u8>, InvalidArguments> {
         let mut out = String::with_capacity(self.opening.len() + object.text().len() * 2 + 128);
         out.push_str(&self.opening);
-        let mut writer = Writer { types: &self.types, out };
+        let mut writer = Writer::new(&self.types, out);
         let MessagePlan { headers, body } = &self.input;
         if !headers.members.is_empty() {
             let blocks = given(headers, Some(body.members(&self.types)), object)?;
@@ -174,7 +175,7 @@ impl SoapPlan {
         match body {
             BodyPlan::Wrapped { element, holds } => {
                 if let Some(plan) = self.types.get(*holds) {
-                    writer.complex(element, plan, object, Some(headers), 1)?;
+                    writer.complex(element.tags(), plan, object, Some(headers), 1)?;
                 }
             }
             BodyPlan::Bare(parts) => {
@@ -199,7 +200,7 @@ impl SoapPlan {
 
 impl BodyPlan {
     /// What of the message's object belongs to the body.
-    fn members<'a>(&'a self, types: &'a SoapTypes) -> &'a TypePlan {
+    fn members<'a>(&'a self, types: &'a TypePlans) -> &'a TypePlan {
         static NOTHING: LazyLock<TypePlan> = LazyLock::new(TypePlan::default);
         match self {
             Self::Wrapped { holds, .. } => types.get(*holds).unwrap_or(&NOTHING),
@@ -228,7 +229,7 @@ pub fn insert_header_block(envelope: &[u8], block: &[u8]) -> Vec<u8> {
 
 fn opening(
     version: SoapVersion,
-    types: &SoapTypes,
+    types: &TypePlans,
     namespaces: &Namespaces,
     input: &MessagePlan,
 ) -> String {
@@ -256,10 +257,10 @@ fn opening(
 }
 
 struct Compiler<'a> {
-    types: &'a SoapTypes,
+    types: &'a TypePlans,
     names: &'a [&'a XmlName],
     namespaces: &'a mut Namespaces,
-    errors: &'a mut Vec<SoapError>,
+    errors: &'a mut Vec<PlanError>,
 }
 
 impl Compiler<'_> {
@@ -289,7 +290,7 @@ impl Compiler<'_> {
                     // A type that is not there is told once.
                     _ if self.errors.len() > before => BodyPlan::Empty,
                     _ => {
-                        self.errors.push(SoapError::Wrapper { place: place.to_owned() });
+                        self.errors.push(PlanError::Wrapper { place: place.to_owned() });
                         BodyPlan::Empty
                     }
                 }
@@ -312,7 +313,7 @@ impl Compiler<'_> {
         for header in &headers.members {
             if body.member(&header.name).is_some() {
                 let (place, member) = (place.to_owned(), header.name.to_string());
-                self.errors.push(SoapError::Duplicate { place, member });
+                self.errors.push(PlanError::Duplicate { place, member });
             }
         }
     }

@@ -260,7 +260,7 @@ fn what_is_no_envelope_is_told_from_one() {
     let plan = ordering(content(vec![one(typed("node", "Order"))]), Vec::new());
     let refused = |text: &str| plan.read(text, &Attachments::default()).unwrap_err();
     for text in ["", "Service unavailable", "<html><body></html>", "<!DOCTYPE html><html/>"] {
-        assert!(matches!(refused(text), NoEnvelope::Xml(_)), "{text}");
+        assert!(matches!(refused(text), Unreadable::Xml(_)), "{text}");
     }
     for text in [
         "<html><body/></html>",
@@ -268,14 +268,14 @@ fn what_is_no_envelope_is_told_from_one() {
         "<Envelope xmlns='urn:other'><Body/></Envelope>",
         "<Envelope xmlns='http://schemas.xmlsoap.org/soap/envelope/'/>",
     ] {
-        assert_eq!(refused(text), NoEnvelope::Other, "{text}");
+        assert_eq!(refused(text), Unreadable::Other, "{text}");
     }
     let nested = |depth: usize| {
         let inner = "<s:node>".repeat(depth) + &"</s:node>".repeat(depth);
         enveloped(&format!("<s:order>{inner}</s:order>"))
     };
     read_with(&plan, &nested(DEPTH_MAX - 1), &Attachments::default());
-    assert_eq!(refused(&nested(DEPTH_MAX + 1)), NoEnvelope::TooDeep);
+    assert_eq!(refused(&nested(DEPTH_MAX + 1)), Unreadable::TooDeep);
 }
 
 /// A text of a few bytes may name a namespace of many.
@@ -320,7 +320,7 @@ fn what_repeats_a_namespace_is_bounded() {
         format!("<s:l>{}</s:l>", repeated("z:a ")),
         format!("<s:x>{}</s:x>", repeated("<z:a/>")),
     ] {
-        assert_eq!(read(&many).unwrap_err(), NoEnvelope::TooLarge, "{}", &many[..20]);
+        assert_eq!(read(&many).unwrap_err(), Unreadable::TooLarge, "{}", &many[..20]);
     }
 }
 

@@ -221,6 +221,7 @@ fn attributes_and_text_stand_together() {
             attribute("{urn:tax}rate", "rate", XmlValue::Decimal),
             attribute("{http://www.w3.org/XML/1998/namespace}lang", "lang", XmlValue::String),
             XmlAttribute {
+                prefix: None,
                 fixed: Some("<1>".to_owned()),
                 ..attribute("version", "version", XmlValue::String)
             },

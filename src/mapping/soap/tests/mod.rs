@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::json::guard;
+use crate::mapping::xml::{Attachments, DEPTH_MAX, Message, TypePlans, Unreadable};
 use crate::mapping::{
     SoapBody, SoapMessage, SoapOperation, SoapVersion, XmlAttribute, XmlContent, XmlElement,
     XmlGroup, XmlName, XmlParticle, XmlType, XmlTypes, XmlValue,
@@ -29,6 +30,7 @@ fn shop(local: &str) -> XmlName {
 fn element(local: &str) -> XmlElement {
     XmlElement {
         name: shop(local),
+        prefix: None,
         member: local.into(),
         holds: XmlContent::Value(XmlValue::String),
         repeats: false,
@@ -67,7 +69,7 @@ fn group(repeats: bool, content: Vec<XmlParticle>) -> XmlGroup {
 }
 
 fn attribute(text: &str, member: &str, value: XmlValue) -> XmlAttribute {
-    XmlAttribute { name: name(text), member: member.into(), value, fixed: None }
+    XmlAttribute { name: name(text), prefix: None, member: member.into(), value, fixed: None }
 }
 
 fn content(content: Vec<XmlParticle>) -> XmlType {
@@ -94,7 +96,7 @@ fn operation(body: SoapBody) -> SoapOperation {
 }
 
 fn compiled(types: &XmlTypes, operation: &SoapOperation) -> SoapPlan {
-    let types = Arc::new(SoapTypes::compile(types).unwrap());
+    let types = Arc::new(TypePlans::compile(types).unwrap());
     SoapPlan::compile(&types, operation).unwrap()
 }
 

@@ -3,12 +3,12 @@
 use super::*;
 
 fn faults_of(types: &XmlTypes) -> String {
-    let errors = SoapTypes::compile(types).unwrap_err();
+    let errors = TypePlans::compile(types).unwrap_err();
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn faults_of_operation(types: &XmlTypes, operation: &SoapOperation) -> String {
-    let types = Arc::new(SoapTypes::compile(types).unwrap());
+    let types = Arc::new(TypePlans::compile(types).unwrap());
     let errors = SoapPlan::compile(&types, operation).unwrap_err();
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -69,9 +69,9 @@ fn faults_of_types_name_them() {
     }
     // A base that is not there stands in no message.
     let all = types(vec![("A", based("{http://www.w3.org/2001/XMLSchema}string"))]);
-    assert!(SoapTypes::compile(&all).is_ok());
+    assert!(TypePlans::compile(&all).is_ok());
     // And what the schema leaves unnamed may be called anything.
-    assert!(SoapTypes::compile(&types(vec![("order/line", content(Vec::new()))])).is_ok());
+    assert!(TypePlans::compile(&types(vec![("order/line", content(Vec::new()))])).is_ok());
 }
 
 #[test]

@@ -31,6 +31,8 @@ fn any_element() -> impl Strategy<Value = XmlElement> {
         3 => any_value().prop_map(XmlContent::Value),
         2 => (0..TYPES).prop_map(|index| XmlContent::Type(type_name(index))),
         1 => Just(XmlContent::Any),
+        1 => any_value().prop_map(|value| XmlContent::List(Box::new(holding("item", value)))),
+        1 => any_value().prop_map(|value| XmlContent::Map(Box::new(holding("entry", value)))),
     ];
     (holds, any::<[bool; 3]>(), prop::option::of(Just("urn:other"))).prop_map(
         |(holds, [repeats, required, nillable], namespace)| XmlElement {
@@ -175,6 +177,11 @@ impl Drawing<'_> {
         match &element.holds {
             XmlContent::Value(value) => self.value(value),
             XmlContent::Any => json!("x &amp; <i a=\"1\">y</i>"),
+            XmlContent::List(item) => (0..self.next() % 3).map(|_| self.held(item)).collect(),
+            XmlContent::Map(item) => {
+                let names = (0..self.next() % 3).map(|index| format!("k{index}"));
+                Value::Object(names.map(|name| (name, self.held(item))).collect())
+            }
             XmlContent::Type(declared) => {
                 let derived: Vec<&XmlName> = self.derived(declared);
                 let chosen = usize::from(self.next()) % (derived.len() + 1);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::{XmlName, XmlValue};
-use super::NoEnvelope;
+use super::Unreadable;
 use crate::json::{Kind, Raw, write_string};
 use crate::xml::{Element, XmlError, escape_attribute, escape_text};
 
@@ -12,21 +12,21 @@ const EXPONENT_MAX: i32 = 400;
 
 /// Where a text goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::mapping) enum Place {
     Text,
     Attribute,
 }
 
 /// Namespaces that a value needs a prefix for: ` xmlns:q1="urn:shop"`.
 #[derive(Debug, Default)]
-pub(super) struct Declarations {
-    pub(super) text: String,
+pub(in crate::mapping) struct Declarations {
+    pub(in crate::mapping) text: String,
     count: usize,
 }
 
 impl Declarations {
     /// More of an element that has these already.
-    pub(super) fn after(&self) -> Self {
+    pub(in crate::mapping) fn after(&self) -> Self {
         Self { text: String::new(), count: self.count }
     }
 
@@ -44,7 +44,7 @@ impl Declarations {
 }
 
 /// Writes a value; what is wrong with it where it cannot be.
-pub(super) fn write(
+pub(in crate::mapping) fn write(
     value: &XmlValue,
     raw: Raw<'_>,
     place: Place,
@@ -135,13 +135,13 @@ fn write_name(
 ///
 /// # Errors
 /// Where what it repeats of namespaces takes more than `left`.
-pub(super) fn read(
+pub(in crate::mapping) fn read(
     value: &XmlValue,
     text: &str,
     element: Element<'_>,
     left: &mut usize,
     out: &mut Vec<u8>,
-) -> Result<(), NoEnvelope> {
+) -> Result<(), Unreadable> {
     let trimmed = text.trim_matches(is_blank);
     match value {
         XmlValue::Boolean => match trimmed {
@@ -163,7 +163,7 @@ pub(super) fn read(
         XmlValue::String | XmlValue::Base64 => write_string(out, text),
         XmlValue::Name => match element.qualified(trimmed) {
             Some((namespace, local)) if !local.is_empty() => {
-                *left = left.checked_sub(namespace.len()).ok_or(NoEnvelope::TooLarge)?;
+                *left = left.checked_sub(namespace.len()).ok_or(Unreadable::TooLarge)?;
                 write_string(out, &XmlName::new(namespace, local).to_string());
             }
             _ => write_string(out, text),
@@ -186,7 +186,7 @@ pub(super) fn read(
 }
 
 /// White space of XML 1.0, section 2.3.
-pub(super) const fn is_blank(character: char) -> bool {
+pub(in crate::mapping) const fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r' | '\n')
 }
 

@@ -1,5 +1,5 @@
-//! What can be wrong with the description of a SOAP service (the operator's fault, or the import's)
-//! and with an answer of one.
+//! What can be wrong with the description of XML messages (the operator's fault, or the import's) and
+//! with a message that arrives.
 
 use super::super::{TEXT_MEMBER, TYPE_MEMBER, XmlName};
 use super::{CONTENT_DEPTH_MAX, DERIVATIONS_MAX};
@@ -7,7 +7,7 @@ use crate::xml::XmlError;
 
 /// Why types or an operation cannot be used. Each text names what is meant and says what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SoapError {
+pub enum PlanError {
     /// A type is named and is not there.
     #[error("{place}: there is no type `{name}`; add it to xml_types")]
     UnknownType {
@@ -23,6 +23,14 @@ pub enum SoapError {
         place: String,
         /// The name.
         name: XmlName,
+    },
+    /// What is to be a prefix is none.
+    #[error("{place}: `{prefix}` is no prefix of XML")]
+    Prefix {
+        /// Where it stands.
+        place: String,
+        /// The prefix.
+        prefix: String,
     },
     /// Two parts of one object have the same member.
     #[error("{place}: two parts are the member \"{member}\"; give one of them another name")]
@@ -98,19 +106,19 @@ pub enum SoapError {
     },
 }
 
-/// Why a text is no answer of a SOAP service.
+/// Why a text is not the message that is described.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoEnvelope {
+pub enum Unreadable {
     /// It is no XML, or more of it than is read.
     #[error(transparent)]
     Xml(#[from] XmlError),
-    /// It is XML, and no envelope of either version.
-    #[error("the XML document is no SOAP envelope")]
+    /// It is XML, and another document than is described.
+    #[error("the XML document is another one than is described")]
     Other,
     /// It nests deeper than JSON may.
-    #[error("the SOAP message is nested deeper than {} levels", super::DEPTH_MAX)]
+    #[error("the message is nested deeper than {} levels", super::DEPTH_MAX)]
     TooDeep,
     /// It repeats its namespaces until they are many times the text.
-    #[error("the SOAP message comes to much more than its text")]
+    #[error("the message comes to much more than its text")]
     TooLarge,
 }

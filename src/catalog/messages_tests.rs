@@ -1,4 +1,4 @@
-//! Toolsets of kind `soap`: what is refused, what is shared and what is taken over.
+//! Tools whose messages are XML: what is refused, what is shared and what is taken over.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ fn service() -> String {
 
 fn plan(snapshot: &Snapshot) -> &SoapPlan {
     let tool = snapshot.view("acme", "desk").unwrap().tool("order").unwrap();
-    let ToolKind::Rest { soap: Some(plan), .. } = &tool.kind else { unreachable!("{tool:?}") };
-    plan
+    let ToolKind::Rest { messages: Some(messages), .. } = &tool.kind else { unreachable!() };
+    messages.soap().unwrap()
 }
 
 /// `older` with what is written in `text` otherwise: what is the same stays the very same value.
@@ -40,7 +40,7 @@ fn changed(older: &Entities, text: &str) -> Entities {
 fn a_tool_of_a_soap_service_is_one_of_rest_with_messages() {
     let snapshot = Snapshot::compile(&entities(&service()), 1).unwrap();
     let tool = Arc::clone(snapshot.view("acme", "desk").unwrap().tool("order").unwrap());
-    let ToolKind::Rest { request, soap: Some(soap), .. } = &tool.kind else { unreachable!() };
+    let ToolKind::Rest { request, messages: Some(soap), .. } = &tool.kind else { unreachable!() };
     let given = guard(br#"{"article":"a-1","count":2}"#).unwrap();
     let arguments = request.validate(Some(given.root())).unwrap();
     let sent = soap.wrap(request.build(&arguments)).unwrap();
@@ -64,7 +64,6 @@ fn what_does_not_belong_together_is_refused() {
     assert_eq!(problems(&good), "");
     let rest = good.replace("kind = \"soap\"", "kind = \"rest\"");
     let told = problems(&rest);
-    assert!(told.contains("toolset acme/shop: xml_types: only a toolset of kind `soap`"), "{told}");
     assert!(told.contains("soap: only tools of a toolset of kind `soap`"), "{told}");
     let (before, after) = good.split_once("[tool.soap]").unwrap();
     let without = format!("{before}{}", &after[after.find("[[assignment]]").unwrap()..]);
@@ -107,7 +106,7 @@ fn types_are_compiled_once_and_taken_over() {
     let first = entities(&both);
     let older = Snapshot::compile(&first, 1).unwrap();
     let view = older.view("acme", "desk").unwrap();
-    let ToolKind::Rest { soap: Some(ping), .. } = &view.tool("ping").unwrap().kind else {
+    let ToolKind::Rest { messages: Some(ping), .. } = &view.tool("ping").unwrap().kind else {
         unreachable!()
     };
     assert!(Arc::ptr_eq(plan(&older).types(), ping.types()));
@@ -126,4 +125,62 @@ fn types_are_compiled_once_and_taken_over() {
     let gone = changed(&retyped, &text.replace("value = \"integer\"", "value = \"decimal\""));
     let last = Snapshot::recompile(&newest, &gone, 4, GRACE).unwrap();
     assert!(last.view("acme", "desk").unwrap().deprecated("ping", 1_200).is_some());
+}
+
+/// A tool of an API that speaks XML without envelopes.
+fn shelf() -> String {
+    let service = service();
+    let (before, _) = service.split_once("fields = [").unwrap();
+    let (_, after) = service.split_once("[[assignment]]").unwrap();
+    let before = before.replace("kind = \"soap\"", "kind = \"rest\"");
+    format!(
+        "{before}body_format = \"xml\"\nfields = [{{ source_field_name = \"sku\" }}]\n\
+         [tool.xml]\nrequest = {{ name = \"order\", holds = {{ type = \"{{urn:shop}}Order\" }} }}\n\
+         response = {{ name = \"placed\", holds = {{ value = \"integer\" }} }}\n[[assignment]]{after}"
+    )
+}
+
+#[test]
+fn a_tool_may_have_bodies_of_xml() {
+    let snapshot = Snapshot::compile(&entities(&shelf()), 1).unwrap();
+    let tool = Arc::clone(snapshot.view("acme", "desk").unwrap().tool("order").unwrap());
+    let ToolKind::Rest { request, messages: Some(messages), .. } = &tool.kind else {
+        unreachable!()
+    };
+    assert!(messages.soap().is_none());
+    let given = guard(br#"{"sku":"a&b"}"#).unwrap();
+    let arguments = request.validate(Some(given.root())).unwrap();
+    let sent = messages.wrap(request.build(&arguments)).unwrap();
+    assert_eq!(sent.content_type.as_deref(), Some("application/xml"));
+    let expected = "<?xml version=\"1.0\" encoding=\"utf-8\"?><order xmlns:n1=\"urn:shop\">\
+                    <n1:sku>a&amp;b</n1:sku></order>";
+    assert_eq!(String::from_utf8(sent.body.unwrap()).unwrap(), expected);
+    let accept = sent.headers.iter().find(|(name, _)| name == "Accept").unwrap();
+    assert!(accept.1.starts_with("application/xml, "), "{accept:?}");
+}
+
+#[test]
+fn bodies_of_xml_that_do_not_fit_are_refused() {
+    let good = shelf();
+    for (from, to, expected) in [
+        ("body_format = \"xml\"", "", "xml.request: the body is no XML"),
+        ("request = {", "#", "body_format \"xml\": the root element is missing"),
+        (
+            "body_format = \"xml\"",
+            "body_format = \"xml\"\nbody_content_type = \"text/plain\"",
+            "body_content_type \"text/plain\": is not one of XML",
+        ),
+        (
+            "name = \"order\", holds",
+            "name = \"or der\", holds",
+            "xml: request: `or der` is no name",
+        ),
+        ("type = \"{urn:shop}Order\"", "type = \"Gone\"", "there is no type `Gone`"),
+        ("fields = [{ source_field_name = \"sku\" }]", "", "no field is in the body"),
+    ] {
+        assert!(good.contains(from), "{from} in {good}");
+        let told = Snapshot::compile(&entities(&good.replacen(from, to, 1)), 1).err();
+        let told: Vec<String> = told.unwrap_or_default().iter().map(ToString::to_string).collect();
+        assert!(told.len() == 1 && told[0].contains(expected), "{expected} in {told:?}");
+    }
 }

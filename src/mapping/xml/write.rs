@@ -7,19 +7,20 @@ use smallvec::SmallVec;
 use super::super::error::{FieldProblem, InvalidArguments};
 use super::super::{TYPE_MEMBER, XmlName, XmlValue};
 use super::DEPTH_MAX;
+use super::choice::{chosen, is_given, rounds};
 use super::types::{
-    AttributePlan, ElementPlan, Holds, Member, Part, Particle, SoapTypes, TypePlan,
+    AttributePlan, ElementPlan, Holds, Member, Part, Particle, Tags, TypePlan, TypePlans,
 };
 use super::values::{self, Declarations, Place};
 use crate::json::{Kind, Raw};
-use crate::xml::{Document, Limits};
+use crate::xml::{Document, Limits, is_name};
 
 /// How many names a message lists.
 const NAMED_MAX: usize = 12;
 
 /// What is wrong with a part of the arguments, and where.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(in crate::mapping) struct Problem {
     /// From the inside out.
     path: Vec<String>,
     text: String,
@@ -27,13 +28,13 @@ pub(super) struct Problem {
 
 impl Problem {
     #[cold]
-    pub(super) fn new(text: impl Into<String>) -> Self {
+    pub(in crate::mapping) fn new(text: impl Into<String>) -> Self {
         Self { path: Vec::new(), text: text.into() }
     }
 
     /// Within this member.
     #[cold]
-    pub(super) fn within(mut self, name: &str) -> Self {
+    pub(in crate::mapping) fn within(mut self, name: &str) -> Self {
         self.path.push(name.to_owned());
         self
     }
@@ -60,13 +61,13 @@ impl From<Problem> for InvalidArguments {
 type Written = Result<(), Problem>;
 
 /// What a call has for each member of a type.
-pub(super) type Given<'a> = SmallVec<[Option<Raw<'a>>; 16]>;
+pub(in crate::mapping) type Given<'a> = SmallVec<[Option<Raw<'a>>; 16]>;
 
 /// The items of arrays that belong to one round of a group.
 const ALL: Range<usize> = 0..usize::MAX;
 
 /// What the members of `plan` are given in an object. Those that `other` has are passed over.
-pub(super) fn given<'a>(
+pub(in crate::mapping) fn given<'a>(
     plan: &TypePlan,
     other: Option<&TypePlan>,
     object: Raw<'a>,
@@ -88,19 +89,28 @@ pub(super) fn given<'a>(
     Ok(given)
 }
 
-pub(super) struct Writer<'a> {
-    pub(super) types: &'a SoapTypes,
-    pub(super) out: String,
+pub(in crate::mapping) struct Writer<'a> {
+    pub(in crate::mapping) types: &'a TypePlans,
+    pub(in crate::mapping) out: String,
+    /// Something of the namespace `xsi` was written.
+    pub(in crate::mapping) says_instance: bool,
+}
+
+impl<'a> Writer<'a> {
+    /// One that goes on where `out` ends.
+    pub(in crate::mapping) const fn new(types: &'a TypePlans, out: String) -> Self {
+        Self { types, out, says_instance: false }
+    }
 }
 
 impl Writer<'_> {
     /// The elements of a message's part, in their order.
-    pub(super) fn content(&mut self, plan: &TypePlan, given: &Given<'_>) -> Written {
+    pub(in crate::mapping) fn content(&mut self, plan: &TypePlan, given: &Given<'_>) -> Written {
         self.particles(plan, &plan.content, given, &ALL, 0)
     }
 
     /// The one element of a bare body: it stands there although nothing is given for it.
-    pub(super) fn bare(&mut self, plan: &TypePlan, given: &Given<'_>) -> Written {
+    pub(in crate::mapping) fn bare(&mut self, plan: &TypePlan, given: &Given<'_>) -> Written {
         let before = self.out.len();
         self.content(plan, given)?;
         if self.out.len() == before
@@ -112,8 +122,19 @@ impl Writer<'_> {
     }
 
     /// One element with what it is given.
-    pub(super) fn element(
+    pub(in crate::mapping) fn element(
         &mut self,
+        element: &ElementPlan,
+        value: Raw<'_>,
+        depth: usize,
+    ) -> Written {
+        self.tagged(element.tags(), element, value, depth)
+    }
+
+    /// What an element holds, between these tags.
+    fn tagged(
+        &mut self,
+        tags: Tags<'_>,
         element: &ElementPlan,
         value: Raw<'_>,
         depth: usize,
@@ -122,34 +143,91 @@ impl Writer<'_> {
             return Err(Problem::new("is nested too deep"));
         }
         if value.is_null() {
-            return self.nil(element);
+            return self.nil(tags, element);
         }
         match &element.holds {
             Holds::Value(held) => {
-                self.out.push_str(&element.open);
+                self.out.push_str(tags.open);
                 self.simple(held, value, Declarations::default())?;
-                self.out.push_str(&element.close);
+                self.out.push_str(tags.close);
             }
+            Holds::List(item) => self.list(tags, item, value, depth)?,
+            Holds::Map(item) => self.map(tags, item, value, depth)?,
             Holds::Any => {
-                self.out.push_str(&element.open);
+                self.out.push_str(tags.open);
                 self.out.push('>');
                 self.markup(value, false)?;
-                self.out.push_str(&element.close);
+                self.out.push_str(tags.close);
             }
             Holds::Type(index) => {
                 let Some(plan) = self.types.get(*index) else { return Ok(()) };
-                self.complex(element, plan, value, None, depth)?;
+                self.complex(tags, plan, value, None, depth)?;
             }
         }
         Ok(())
     }
 
-    fn nil(&mut self, element: &ElementPlan) -> Written {
+    /// An element for each item of an array.
+    fn list(
+        &mut self,
+        tags: Tags<'_>,
+        item: &ElementPlan,
+        value: Raw<'_>,
+        depth: usize,
+    ) -> Written {
+        if value.kind() != Kind::Array {
+            let kind = value.kind().described();
+            return Err(Problem::new(format!("expected an array, got {kind}")));
+        }
+        self.out.push_str(tags.open);
+        self.out.push('>');
+        let before = self.out.len();
+        for (index, value) in value.items().enumerate() {
+            self.element(item, value, depth + 1).map_err(|problem| problem.at(index))?;
+        }
+        self.close(tags, before);
+        Ok(())
+    }
+
+    /// An element for each member of an object, by its name.
+    fn map(&mut self, tags: Tags<'_>, item: &ElementPlan, value: Raw<'_>, depth: usize) -> Written {
+        if value.kind() != Kind::Object {
+            let kind = value.kind().described();
+            return Err(Problem::new(format!("expected an object, got {kind}")));
+        }
+        self.out.push_str(tags.open);
+        self.out.push('>');
+        let before = self.out.len();
+        for (name, value) in value.entries() {
+            if !is_name(&name) {
+                return Err(Problem::new("is no name of an XML element").within(&name));
+            }
+            let (open, close) =
+                ([&*item.open, &name].concat(), [&*item.close, &name, ">"].concat());
+            let tags = Tags { open: &open, close: &close };
+            self.tagged(tags, item, value, depth + 1).map_err(|problem| problem.within(&name))?;
+        }
+        self.close(tags, before);
+        Ok(())
+    }
+
+    /// The end of an element whose content began at `before`.
+    fn close(&mut self, tags: Tags<'_>, before: usize) {
+        if self.out.len() == before {
+            self.out.pop();
+            self.out.push_str("/>");
+        } else {
+            self.out.push_str(tags.close);
+        }
+    }
+
+    fn nil(&mut self, tags: Tags<'_>, element: &ElementPlan) -> Written {
         if !element.nillable {
             return Err(Problem::new("cannot be null; leave it out"));
         }
-        self.out.push_str(&element.open);
+        self.out.push_str(tags.open);
         self.out.push_str(" xsi:nil=\"true\"/>");
+        self.says_instance = true;
         Ok(())
     }
 
@@ -171,9 +249,9 @@ impl Writer<'_> {
     }
 
     /// An element of a type. Members that `other` has are somebody else's.
-    pub(super) fn complex(
+    pub(in crate::mapping) fn complex(
         &mut self,
-        element: &ElementPlan,
+        tags: Tags<'_>,
         declared: &TypePlan,
         value: Raw<'_>,
         other: Option<&TypePlan>,
@@ -182,11 +260,12 @@ impl Writer<'_> {
         let is_object = value.kind() == Kind::Object;
         let named = if is_object { value.get(TYPE_MEMBER) } else { None };
         let plan = self.actual(declared, named)?;
-        self.out.push_str(&element.open);
+        self.out.push_str(tags.open);
         if !std::ptr::eq(plan, declared) {
             self.out.push_str(" xsi:type=\"");
             self.out.push_str(&plan.qualified);
             self.out.push('"');
+            self.says_instance = true;
         }
         let given = match (is_object, plan.text) {
             (true, _) => given(plan, other, value)?,
@@ -214,18 +293,13 @@ impl Writer<'_> {
                 }
                 _ => self.out.push('>'),
             }
-            self.out.push_str(&element.close);
+            self.out.push_str(tags.close);
             return Ok(());
         }
         self.out.push('>');
         let before = self.out.len();
         self.particles(plan, &plan.content, &given, &ALL, depth + 1)?;
-        if self.out.len() == before {
-            self.out.pop();
-            self.out.push_str("/>");
-        } else {
-            self.out.push_str(&element.close);
-        }
+        self.close(tags, before);
         Ok(())
     }
 
@@ -238,7 +312,7 @@ impl Writer<'_> {
     where
         Self: 't,
     {
-        let types: &'t SoapTypes = self.types;
+        let types: &'t TypePlans = self.types;
         let Some(named) = named.filter(|named| !named.is_null()) else {
             return match declared.derived.as_slice() {
                 _ if !declared.is_abstract => Ok(declared),
@@ -394,7 +468,7 @@ impl Writer<'_> {
         match value.filter(|value| element.nillable || !value.is_null()) {
             Some(value) => self.element(element, value, depth),
             // What must stand there and has nothing to say.
-            None if element.required && element.nillable => self.nil(element),
+            None if element.required && element.nillable => self.nil(element.tags(), element),
             None => Ok(()),
         }
     }
@@ -420,94 +494,4 @@ impl Writer<'_> {
         self.out.push_str(if is_element { text.trim_ascii() } else { &text });
         Ok(())
     }
-}
-
-/// Whether a call has something for a particle.
-fn is_given(plan: &TypePlan, particle: &Particle, given: &Given<'_>, round: &Range<usize>) -> bool {
-    match particle {
-        Particle::Member(index) => {
-            let Some(member) = plan.members.get(*index) else { return false };
-            let is_nillable =
-                matches!(&member.part, Part::Element(ElementPlan { nillable: true, .. }));
-            let says = |value: Raw<'_>| is_nillable || !value.is_null();
-            match given.get(*index).copied().flatten() {
-                None => false,
-                Some(array) if member.is_array && array.kind() == Kind::Array => {
-                    let count = round.len();
-                    array.items().skip(round.start).take(count).any(says)
-                }
-                Some(value) => says(value) && (!member.is_array || round.start == 0),
-            }
-        }
-        Particle::Sequence { parts, .. } | Particle::Choice { parts, .. } => {
-            parts.iter().any(|part| is_given(plan, part, given, round))
-        }
-    }
-}
-
-/// Which alternative a call means: the first that has a place for everything that is given.
-fn chosen<'p>(
-    plan: &TypePlan,
-    parts: &'p [Particle],
-    given: &Given<'_>,
-    round: &Range<usize>,
-) -> Result<Option<&'p Particle>, Problem> {
-    let mut all = Vec::new();
-    for part in parts {
-        members(part, &mut all);
-    }
-    all.retain(|index| is_given(plan, &Particle::Member(*index), given, round));
-    if all.is_empty() {
-        // A fixed element, where it is the only alternative that says something by itself.
-        return Ok(None);
-    }
-    let mut own = Vec::new();
-    for part in parts {
-        own.clear();
-        members(part, &mut own);
-        if all.iter().all(|index| own.contains(index)) {
-            return Ok(Some(part));
-        }
-    }
-    all.sort_unstable();
-    all.dedup();
-    let names = all.iter().filter_map(|index| plan.members.get(*index));
-    let names: Vec<&str> = names.map(|member| &*member.name).collect();
-    Err(Problem::new(format!("only one of these may be given at a time: {}", names.join(", "))))
-}
-
-fn members(particle: &Particle, out: &mut Vec<usize>) {
-    match particle {
-        Particle::Member(index) => out.push(*index),
-        Particle::Sequence { parts, .. } | Particle::Choice { parts, .. } => {
-            for part in parts {
-                members(part, out);
-            }
-        }
-    }
-}
-
-/// How often a group stands: as often as the longest array of what stands once in it.
-fn rounds(plan: &TypePlan, parts: &[Particle], given: &Given<'_>) -> usize {
-    let mut count = 0;
-    for part in parts {
-        let own = match part {
-            Particle::Member(index) => {
-                let is_single = plan.members.get(*index).is_some_and(|member| member.is_single);
-                match given.get(*index).copied().flatten() {
-                    None => 0,
-                    Some(array) if array.kind() == Kind::Array => {
-                        array.items().take(if is_single { usize::MAX } else { 1 }).count()
-                    }
-                    Some(_) => 1,
-                }
-            }
-            Particle::Sequence { repeats: false, parts }
-            | Particle::Choice { repeats: false, parts } => rounds(plan, parts, given),
-            Particle::Sequence { repeats: true, parts }
-            | Particle::Choice { repeats: true, parts } => rounds(plan, parts, given).min(1),
-        };
-        count = count.max(own);
-    }
-    count
 }

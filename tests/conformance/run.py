@@ -1,0 +1,232 @@
+"""Runs the server scenarios of npm @modelcontextprotocol/conformance, both lines, through ringway.
+
+    run.py --binary PATH [--upstream-era both|legacy|modern] [WORD...]
+    run.py --direct      [--upstream-era both|legacy|modern] [--rewrite] [WORD...]
+
+Behind ringway is the upstream fixture with what the scenarios ask for. It speaks all revisions,
+then only the legacy ones, then only the modern one, so that every suite is run in front of its
+own era and of the other; --upstream-era chooses one of the three. --direct leaves ringway out:
+what fails then is the fixture's fault, and with --rewrite it writes the checks that passed to
+`baseline.json`. A scenario passes when no check fails and every check that is written there was
+made. A WORD that is part of a group's name chooses groups, any other word chooses scenarios. What
+is excused, and why: excused.toml. Logs and the suite's own reports of groups with a failure stay
+in tests/.environment/conformance-logs.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "clients"), str(HERE.parent / "upstream")]
+from behind import Upstream, ringway_before, url_of  # noqa: E402: no __pycache__ in the source tree
+from report import Report, ends_cleanly, no_panics  # noqa: E402
+from services import ENVIRONMENT, StartError  # noqa: E402
+
+LOGS = ENVIRONMENT / "conformance-logs"
+PACKAGES = ENVIRONMENT / "conformance" / "node_modules"
+BASELINE = HERE / "baseline.json"
+NODE_MAJOR_MIN = 22
+SUITE_SECONDS_MAX = 900
+
+# Each group: the package's line, and the words that choose the scenarios and the wire.
+SUITES = {
+    "newest 2025-06-18": ("newest", ["--suite", "all", "--spec-version", "2025-06-18"]),
+    "newest 2025-11-25": ("newest", ["--requirements", "2025-11-25"]),
+    "newest 2026-07-28": ("newest", ["--requirements", "2026-07-28"]),
+    "stable 2025-06-18": ("stable", ["--suite", "all", "--spec-version", "2025-06-18"]),
+    "stable 2025-11-25": ("stable", ["--suite", "all", "--spec-version", "2025-11-25"]),
+}
+ERAS = ["both", "legacy", "modern"]
+
+
+def speaks(era, suite):
+    """Whether an upstream of this era can answer the suite without ringway."""
+    return era in ("both", "modern" if suite.endswith("2026-07-28") else "legacy")
+
+
+def node():
+    """A Node.js that is new enough: what is on the path, or the one that was installed."""
+    machine = {"aarch64": "arm64", "x86_64": "x64"}.get(platform.machine(), platform.machine())
+    for candidate in (shutil.which("node"), PACKAGES / f"node-linux-{machine}" / "bin" / "node"):
+        if not candidate or not os.access(candidate, os.X_OK):
+            continue
+        version = subprocess.run([candidate, "--version"], capture_output=True, text=True, check=False)
+        if int((re.match(r"v(\d+)", version.stdout) or [0, 0])[1]) >= NODE_MAJOR_MIN:
+            return candidate
+    raise StartError(f"no Node.js of version {NODE_MAJOR_MIN} or newer")
+
+
+def excused(era, suite, scenario, check):
+    """Why a failed check is no failure; `None` when it is one."""
+    for entry in tomllib.loads((HERE / "excused.toml").read_text())["excused"]:
+        if (
+            era in entry.get("upstream_era", [era])
+            and suite in entry.get("suite", [suite])
+            and scenario in entry["scenarios"]
+            and check in entry.get("checks", [check])
+        ):
+            return entry["reason"]
+    return None
+
+
+def run_suite(suite, url, folder, scenarios):
+    """Runs the package; gives the checks of each scenario that left a report."""
+    line, words = SUITES[suite]
+    program = PACKAGES / f"conformance-{line}" / "dist" / "index.js"
+    chosen = [["--scenario", name] for name in scenarios] or [[]]
+    with (folder / "suite.log").open("w") as log:
+        for choice in chosen:
+            # One scenario has no requirements around it, only the wire that it is run at.
+            wire = ["--spec-version", suite.split()[1]] if choice else words
+            subprocess.run(
+                [node(), program, "server", "--url", url, *choice, *wire, "-o", folder],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False,
+                timeout=SUITE_SECONDS_MAX,
+            )
+    found = {}
+    reports = folder.glob("server-*/checks.json")
+    for report in sorted(reports, key=lambda path: path.stat().st_mtime_ns):
+        name = re.fullmatch(r"server-(.+?)-\d{4}-\d\d-\d\dT.+", report.parent.name)
+        found[name[1]] = json.loads(report.read_text())
+    return found
+
+
+def judge(report, era, suite, scenario, checks, wanted):
+    """One line a scenario; gives the checks that passed."""
+    of = {
+        status: [check for check in checks if check["status"] == status]
+        for status in ("SUCCESS", "FAILURE", "WARNING")
+    }
+    for check in of["WARNING"]:
+        report.line(f"{scenario}: warning {check['id']}: {check.get('errorMessage', '')[:200]}")
+    found = {check["id"] for check in of["SUCCESS"] + of["WARNING"]}
+    troubles = [
+        (check["id"], check.get("errorMessage") or check.get("description") or "")
+        for check in of["FAILURE"]
+    ]
+    failed = {check for check, _ in troubles}
+    # What does not fail only because it was not looked at is a failure as well.
+    troubles += [(check, "was not checked") for check in wanted if check not in found | failed]
+    failures, reasons = [], set()
+    for check, message in troubles:
+        reason = excused(era, suite, scenario, check)
+        if reason is None:
+            failures.append(f"{check}: {message[:300]}")
+        else:
+            reasons.add(reason)
+    passed = len(of["SUCCESS"])
+    if failures:
+        report.line(f"FAIL {scenario}: {'; '.join(failures)}")
+    elif reasons:
+        report.line(f"{scenario}: {passed} checks passed, others are excused: {'; '.join(sorted(reasons))}")
+    elif not passed:
+        report.line(f"{scenario}: nothing was checked")
+    else:
+        report.line(f"ok {scenario}: {passed} checks")
+    return sorted({check["id"] for check in of["SUCCESS"]})
+
+
+def run_group(era, suite, options, work, baseline):
+    report = Report(f"{suite}, upstream {era}" if era != "both" else suite)
+    folder = work / report.group.replace(" ", "-").replace(",", "")
+    folder.mkdir()
+    upstream = server = None
+    passed = {}
+    try:
+        upstream = Upstream(era, folder / "upstream.log", "--offers", "conformance")
+        url = upstream.url
+        if not options.direct:
+            server = ringway_before(upstream, options.binary, folder / "ringway")
+            url = url_of(server)
+        found = run_suite(suite, url, folder, options.scenarios)
+        wanted = baseline.get(suite, {})
+        for scenario, checks in found.items():
+            needed = wanted.get(scenario, [])
+            passed[scenario] = judge(report, era, suite, scenario, checks, needed)
+        asked = options.scenarios or ([] if options.rewrite else wanted)
+        for scenario in set(asked) - set(found):
+            report.line(f"FAIL {scenario}: it did not run")
+        if server and not options.scenarios:
+            report.case("ringway ends cleanly on SIGTERM", ends_cleanly, server)
+            report.case("nothing panicked", no_panics, server)
+    except (StartError, OSError, subprocess.SubprocessError) as error:
+        report.line(f"FAIL running the suite: {error}".replace("\n", " "))
+    finally:
+        for process in (server, upstream):
+            if process:
+                process.stop()
+    return report, passed
+
+
+def shown(baseline):
+    """The baseline as JSON, one line a scenario."""
+    suites = [
+        f"  {json.dumps(suite)}: {{\n"
+        + ",\n".join(f"    {json.dumps(name)}: {json.dumps(ids)}" for name, ids in scenarios.items())
+        + "\n  }"
+        for suite, scenarios in baseline.items()
+    ]
+    return "{\n" + ",\n".join(suites) + "\n}\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="the public conformance suite against ringway")
+    parser.add_argument("--binary", type=Path)
+    parser.add_argument("--direct", action="store_true")
+    parser.add_argument("--upstream-era", choices=ERAS)
+    parser.add_argument("--rewrite", action="store_true")
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_intermixed_args()
+    if not options.direct and not (options.binary and options.binary.is_file()):
+        parser.error(f"{options.binary} is not there; build it first")
+    naming = [word for word in options.words if any(word in suite for suite in SUITES)]
+    options.scenarios = [word for word in options.words if word not in naming]
+    eras = [options.upstream_era] if options.upstream_era else ERAS
+
+    # A signal must still stop the servers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    shutil.rmtree(LOGS, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix="ringway-conformance."))
+    baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    reports = None
+    try:
+        done = []
+        for era in eras:
+            for suite in SUITES:
+                if naming and not any(word in suite for word in naming):
+                    continue
+                if options.direct and not speaks(era, suite):
+                    continue
+                report, passed = run_group(era, suite, options, work, baseline)
+                done.append(report)
+                if options.direct and options.rewrite and era == "both":
+                    baseline[suite] = {name: checks for name, checks in passed.items() if checks}
+        reports = done
+    finally:
+        if reports is None or any(report.failed for report in reports):
+            shutil.copytree(
+                work, LOGS, ignore=shutil.ignore_patterns("data"), dirs_exist_ok=True
+            )
+            print(f"# logs are in {LOGS}", flush=True)
+        shutil.rmtree(work, ignore_errors=True)
+    if options.rewrite and options.direct and not options.scenarios:
+        BASELINE.write_text(shown(baseline))
+    passed = sum(report.passed for report in reports)
+    failures = sum(report.failed for report in reports)
+    print(f"# conformance: {passed} passed, {failures} failed", flush=True)
+    return 1 if failures or passed == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
