@@ -128,6 +128,14 @@ pub enum CallError {
         /// Until it is called again.
         seconds: u64,
     },
+    /// An MCP server answered, and not so that it helps.
+    #[error("the MCP server behind connection \"{connection}\" {problem}")]
+    Upstream {
+        /// The connection.
+        connection: String,
+        /// What is wrong.
+        problem: UpstreamProblem,
+    },
     /// The tool is no REST tool: a mistake of this program.
     #[error("this tool does not call an HTTP API")]
     NotRest,
@@ -160,6 +168,35 @@ pub enum Unreachable {
          (install the system's, or name a file in downstream.extra_roots)"
     )]
     NoTls,
+}
+
+/// What is wrong with the answer of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum UpstreamProblem {
+    /// No message came, but a status.
+    #[error("answered with HTTP {0} and no message")]
+    Status(u16),
+    /// It will not begin, and says so.
+    #[error("refuses to begin: {0}")]
+    Refused(Box<str>),
+    /// Nothing came of any way to begin.
+    #[error("gave no usable answer to any way to begin (is there an MCP server at its base_url?)")]
+    NoBeginning,
+    /// It speaks other revisions.
+    #[error("speaks none of the revisions that it may be spoken to in (check `upstream.revision`)")]
+    Revision,
+    /// The request was taken and not answered.
+    #[error("took the request and gave no answer to it")]
+    NoAnswer,
+    /// What it says is not MCP.
+    #[error("breaks the protocol: {0}")]
+    Invalid(Box<str>),
+    /// It gave up the session, or the stream it answers in, in the middle of the request.
+    #[error("lost the request: {0}")]
+    Lost(&'static str),
+    /// It wants to know more again and again.
+    #[error("asks for more again and again and gives no answer")]
+    EndlessQuestions,
 }
 
 /// Why a connection has nothing to prove itself with.
@@ -242,6 +279,7 @@ impl CallError {
             | Self::Content { .. }
             | Self::Json { .. }
             | Self::Elsewhere { .. }
+            | Self::Upstream { .. }
             | Self::Resting { .. } => Blame::Downstream,
             Self::Unsendable { .. } => Blame::Client,
             Self::NotRest | Self::Overloaded => Blame::Us,
@@ -264,6 +302,7 @@ impl CallError {
             | Self::Json { .. }
             | Self::Unsendable { .. }
             | Self::Elsewhere { .. }
+            | Self::Upstream { .. }
             | Self::Resting { .. }
             | Self::NotRest
             | Self::Overloaded => false,

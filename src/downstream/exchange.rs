@@ -78,6 +78,92 @@ pub(crate) async fn exchange(
     Ok(is_sent && line.answers.keep_alive())
 }
 
+/// Sends `line.request` and waits for the head of the answer; the body is left where it is, for
+/// [`finish`] or [`take`]. Whether all of the request was sent: else the connection must not be used
+/// again.
+///
+/// # Cancel safety
+/// As of [`exchange`].
+pub(crate) async fn begin(
+    line: &mut Line,
+    method: Method,
+    budget: &Budget,
+) -> Result<bool, Broken> {
+    line.answers.expect(method);
+    let head_limit = budget.headers.min(budget.left(Instant::now()));
+    line.deadline.set(head_limit);
+    let is_sent = if line.request.len() > WATCHED_REQUEST_BYTES {
+        send_watching(line, head_limit).await?
+    } else {
+        send(line, head_limit).await?
+    };
+    let Line { connection, answers, deadline, .. } = line;
+    while !answers.poll_head().map_err(Broken::Http)? {
+        match connection.reader.read(answers.buffer(), deadline).await {
+            Ok(0) => return Err(closed(answers, None)),
+            Ok(_) => {}
+            Err(error) => return Err(failed_read(answers, &error)),
+        }
+    }
+    Ok(is_sent)
+}
+
+/// Reads the whole body of an answer whose head is there, which may be silent for so long. Whether
+/// the connection may be used again.
+///
+/// # Cancel safety
+/// As of [`exchange`].
+pub(crate) async fn finish(line: &mut Line, silent: Option<Duration>) -> Result<bool, Broken> {
+    let Line { connection, answers, deadline, .. } = line;
+    loop {
+        if answers.poll().map_err(Broken::Http)? == ResponseProgress::Ready {
+            return Ok(answers.keep_alive());
+        }
+        match silent {
+            Some(silent) => deadline.set(silent),
+            None => deadline.clear(),
+        }
+        match connection.reader.read(answers.buffer(), deadline).await {
+            Ok(0) => {
+                return match answers.end_of_stream() {
+                    Ok(_) => Ok(false),
+                    Err(error) => Err(closed(answers, Some(error))),
+                };
+            }
+            Ok(_) => {}
+            Err(error) => return Err(failed_read(answers, &error)),
+        }
+    }
+}
+
+/// Appends what comes next of the body to `out`; whether there may be more. What has been taken is
+/// not kept, so a body may be of any length.
+///
+/// # Cancel safety
+/// Dropping the future loses nothing: the next call goes on with it.
+pub(crate) async fn take(line: &mut Line, out: &mut Vec<u8>) -> Result<bool, Broken> {
+    let Line { connection, answers, deadline, .. } = line;
+    loop {
+        let before = out.len();
+        if answers.take_body(out).map_err(Broken::Http)? == ResponseProgress::Ready {
+            return Ok(false);
+        }
+        if out.len() > before {
+            return Ok(true);
+        }
+        match connection.reader.read(answers.buffer(), deadline).await {
+            Ok(0) => {
+                return match answers.end_of_taken() {
+                    Ok(()) => Ok(false),
+                    Err(error) => Err(closed(answers, Some(error))),
+                };
+            }
+            Ok(_) => {}
+            Err(error) => return Err(failed_read(answers, &error)),
+        }
+    }
+}
+
 /// Whether all of the request was sent.
 async fn send(line: &mut Line, within: Duration) -> Result<bool, Broken> {
     let request = std::mem::take(&mut line.request);

@@ -77,13 +77,13 @@ pub use builtin::{Appliance, LISTED_MAX, Scope, run_builtin};
 pub use carried::Carried;
 pub use content::ContentError;
 pub use egress::{DenialReason, Denied, Egress, Range};
-pub use error::{Awaited, Blame, CallError, CredentialProblem, Unreachable};
+pub use error::{Awaited, Blame, CallError, CredentialProblem, Unreachable, UpstreamProblem};
 pub use fetch::{FetchError, FetchRules, Fetched, Fetcher};
 pub use foreseen::foreseen_failures;
 pub use keyring::Keyring;
 pub use resilience::Conditions;
 pub use rest::{AcrossCores, CallEnvironment, Called, RestCaller};
 pub use upstream::{
-    AnswerSender, Client, Discovery, Heard, Listener, SessionScope, UpstreamAnswer, UpstreamCalled,
-    UpstreamMethod, UpstreamRequest, Upstreams, Wanted,
+    AnswerSender, AtServers, Client, Discovery, Heard, Listener, SessionScope, UpstreamAnswer,
+    UpstreamCalled, UpstreamMethod, UpstreamRequest, Upstreams, Wanted,
 };

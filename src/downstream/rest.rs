@@ -35,6 +35,7 @@ use super::pool::Line;
 use super::reach::Reach;
 use super::request::join;
 use super::resilience::{Attempts, Conditions, Ended, pause};
+use super::upstream::AtServers;
 
 /// A body up to this size is decoded, checked and translated on the core.
 pub(super) const INLINE_BYTES_MAX: usize = 128 * 1024;
@@ -75,6 +76,8 @@ pub struct AcrossCores {
     pub keyring: Keyring,
     /// How connections are.
     pub conditions: Conditions,
+    /// Sessions at MCP servers.
+    pub servers: AtServers,
 }
 
 /// Calls HTTP APIs from one core.
@@ -393,7 +396,11 @@ fn judged(
 
 /// What has to be put right here is a warning; what others did is information.
 #[cold]
-fn log(error: &CallError, connection: &CompiledConnection, environment: &CallEnvironment<'_>) {
+pub(super) fn log(
+    error: &CallError,
+    connection: &CompiledConnection,
+    environment: &CallEnvironment<'_>,
+) {
     let (execution_id, detail) = (environment.execution_id, error.detail());
     let (connection, blame) = (connection.id.as_str(), error.blame());
     let may_retry = error.may_retry();
@@ -408,7 +415,7 @@ fn log(error: &CallError, connection: &CompiledConnection, environment: &CallEnv
 }
 
 /// Counts a call once: by its end, or as cancelled when it was dropped before.
-struct Tally<'a> {
+pub(super) struct Tally<'a> {
     metrics: &'a CoreMetrics,
     started: Instant,
     elapsed: Option<Duration>,
@@ -416,11 +423,11 @@ struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    fn start(metrics: &'a CoreMetrics, started: Instant) -> Self {
+    pub(super) fn start(metrics: &'a CoreMetrics, started: Instant) -> Self {
         Self { metrics, started, elapsed: None, label: DownstreamLabel::Cancelled }
     }
 
-    fn end(mut self, label: DownstreamLabel) -> Duration {
+    pub(super) fn end(mut self, label: DownstreamLabel) -> Duration {
         self.label = label;
         self.elapsed = Some(self.started.elapsed());
         self.elapsed.unwrap_or_default()

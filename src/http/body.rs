@@ -128,6 +128,10 @@ impl Body {
         let body_bytes_max = limits.body_bytes_max;
         match self {
             Self::None => Ok(Some(Framed { body_end: head_end, message_end: head_end })),
+            // Known only where a response might have been read in parts.
+            Self::Length(length) if *length > body_bytes_max => {
+                Err(HttpError::BodyTooLarge { limit: body_bytes_max })
+            }
             Self::Length(length) => {
                 let end = head_end + *length;
                 let is_whole = buffer.message().len() >= end;
@@ -147,6 +151,49 @@ impl Body {
                 if buffer.message().len().saturating_sub(head_end) > body_bytes_max {
                     return Err(HttpError::BodyTooLarge { limit: body_bytes_max });
                 }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Moves what is there of the body to `out`, so that it takes no room here, whatever its length
+    /// in all. The message's end once the body has ended; none for one that lasts until the
+    /// connection does.
+    pub(super) fn take(
+        &mut self,
+        buffer: &mut MessageBuffer,
+        head_end: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Framed>, HttpError> {
+        let ended = |message_end| Ok(Some(Framed { body_end: head_end, message_end }));
+        match self {
+            Self::None => ended(head_end),
+            Self::Length(left) => {
+                let there = buffer.message().get(head_end..).unwrap_or_default();
+                let taken = there.len().min(*left);
+                out.extend_from_slice(there.get(..taken).unwrap_or_default());
+                *left -= taken;
+                if *left == 0 {
+                    return ended(head_end + taken);
+                }
+                buffer.truncate(head_end);
+                Ok(None)
+            }
+            Self::Chunked { decoder, decoded_end } => {
+                let from = *decoded_end;
+                let decoded = decoder.decode(buffer.message_mut(), from, usize::MAX)?;
+                let taken = buffer.message().get(head_end..decoded.written);
+                out.extend_from_slice(taken.unwrap_or_default());
+                *decoded_end = head_end;
+                if decoded.is_done {
+                    return ended(decoded.read);
+                }
+                buffer.truncate(head_end);
+                Ok(None)
+            }
+            Self::UntilClose => {
+                out.extend_from_slice(buffer.message().get(head_end..).unwrap_or_default());
+                buffer.truncate(head_end);
                 Ok(None)
             }
         }

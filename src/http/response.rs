@@ -79,7 +79,55 @@ impl ResponseReader {
     /// Looks at the bytes that are there. An error is final: it is repeated from then on.
     pub fn poll(&mut self) -> Result<ResponseProgress, HttpError> {
         let outcome = self.advance();
-        if let Err(error) = outcome {
+        self.keep_failure(outcome)
+    }
+
+    /// Whether the head of the response is there: status and fields can be read, and the body either
+    /// whole, with [`poll`](Self::poll), or in parts, with [`take_body`](Self::take_body).
+    pub fn poll_head(&mut self) -> Result<bool, HttpError> {
+        let outcome = match self.state {
+            State::Failed(error) => Err(error),
+            State::Idle if !self.buffer.is_empty() => Err(HttpError::Unsolicited),
+            State::Idle => Ok(false),
+            _ => self.read_head(),
+        };
+        self.keep_failure(outcome)
+    }
+
+    /// Appends what has come of the body to `out` and forgets it: a body of any length takes no room
+    /// here. Ready when the body has ended. For once the head is there, instead of
+    /// [`poll`](Self::poll).
+    pub fn take_body(&mut self, out: &mut Vec<u8>) -> Result<ResponseProgress, HttpError> {
+        let outcome = match &mut self.state {
+            State::Body(body) => body.take(&mut self.buffer, self.head_bytes, out),
+            State::Ready(framed) => Ok(Some(*framed)),
+            State::Failed(error) => Err(*error),
+            State::Idle | State::Head { .. } => Ok(None),
+        };
+        match self.keep_failure(outcome)? {
+            Some(framed) => {
+                self.state = State::Ready(framed);
+                Ok(ResponseProgress::Ready)
+            }
+            None => Ok(ResponseProgress::NeedMore),
+        }
+    }
+
+    /// The server closed its side while its body was taken in parts. An error where the body was to
+    /// be longer.
+    pub fn end_of_taken(&mut self) -> Result<(), HttpError> {
+        let outcome = match self.state {
+            State::Body(Body::UntilClose) | State::Ready(_) => Ok(()),
+            State::Failed(error) => Err(error),
+            _ => Err(HttpError::Truncated),
+        };
+        self.keep_alive = false;
+        self.keep_failure(outcome)
+    }
+
+    fn keep_failure<T>(&mut self, outcome: Result<T, HttpError>) -> Result<T, HttpError> {
+        if let Err(error) = &outcome {
+            let error = *error;
             self.state = State::Failed(error);
         }
         outcome
@@ -193,7 +241,10 @@ impl ResponseReader {
             return Ok(Body::None);
         }
         match announced {
-            Announced::Length(bytes) => Body::of_length(bytes, &self.limits),
+            // Whether that is too long depends on how it is read.
+            Announced::Length(bytes) => usize::try_from(bytes)
+                .map(Body::Length)
+                .map_err(|_| HttpError::BodyTooLarge { limit: self.limits.body_bytes_max }),
             Announced::Chunked => Ok(Body::chunked(head_end)),
             Announced::Nothing => {
                 self.keep_alive = false;

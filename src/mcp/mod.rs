@@ -33,6 +33,7 @@ mod refusal;
 mod relayed;
 mod resources;
 mod templates;
+pub mod upstream;
 
 #[cfg(test)]
 mod governed_tests;

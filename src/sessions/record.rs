@@ -48,7 +48,7 @@ pub struct ClientInfo<'a> {
 }
 
 /// What a client said it can do.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ClientCapabilities(u32);
 
 impl ClientCapabilities {

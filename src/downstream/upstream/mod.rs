@@ -1,4 +1,36 @@
-//! Asking an upstream MCP server.
+//! Asking an upstream MCP server, and hearing what it says by itself.
+//!
+//! ```text
+//! ask         a request, from the client's params to the server's answer
+//! talk        what the server says while one runs
+//! open        beginning: which transport and revision, and the session
+//! sessions    those that are open, of all cores
+//! errand      what is sent with nobody waiting: answers, cancellations, goodbyes
+//! standing    what servers say outside any request; route: where it goes
+//! discover    all that a server offers
+//! link stream one HTTP request; an event stream as it comes
+//! ```
+//!
+//! Invariants
+//! - Nothing is read from a server as long as its client takes nothing, and no more than one event
+//!   is held.
+//! - A request that may have been done is sent again only where that does no harm.
+//! - What a client is asked never counts as the server's time.
+//! - Each session is of one client, or of one application where the catalog says so: what is said in
+//!   it reaches nobody else.
+
+mod ask;
+mod clock;
+mod discover;
+mod errand;
+mod link;
+mod office;
+mod open;
+mod route;
+mod sessions;
+mod standing;
+mod stream;
+mod talk;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +40,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::catalog::{Definition, UpstreamEra, UpstreamServer};
+use crate::catalog::{Definition, DefinitionKind, UpstreamEra, UpstreamServer};
 use crate::json::OwnedRaw;
 use crate::mcp::{Ask, AskOutcome, Asks, LogLevel, Told};
 use crate::rpc::RpcError;
@@ -17,8 +49,9 @@ use crate::settings;
 
 use super::carried::Carried;
 use super::error::CallError;
-use super::reach::Reach;
 use super::rest::{CallEnvironment, RestCaller};
+use office::Office;
+pub use sessions::AtServers;
 
 /// The client whose request is passed on. The server comes in as one.
 pub trait Client {
@@ -71,6 +104,10 @@ pub enum UpstreamMethod {
     Complete,
     Subscribe,
     Unsubscribe,
+    /// One page of a list.
+    List(DefinitionKind),
+    /// `server/discover`
+    Discover,
 }
 
 /// A request of a client that is passed on.
@@ -191,12 +228,16 @@ pub trait Listener: Send + Sync {
     fn heard(&self, server: &Arc<UpstreamServer>, session: Option<SessionKey>, heard: Heard);
 }
 
+impl Wanted {
+    /// Whether nothing is.
+    pub(crate) fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Asks MCP servers from one core, over the same connections as everything else of it.
 #[derive(Clone)]
-pub struct Upstreams {
-    reach: Rc<Reach>,
-    listener: Arc<dyn Listener>,
-}
+pub struct Upstreams(Rc<Office>);
 
 impl fmt::Debug for Upstreams {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -212,8 +253,7 @@ impl Upstreams {
         settings: &settings::UpstreamServers,
         listener: Arc<dyn Listener>,
     ) -> Self {
-        let _ = settings;
-        Self { reach: Rc::clone(&rest.reach), listener }
+        Self(Rc::new(Office::new(Rc::clone(&rest.reach), settings, listener)))
     }
 
     /// Passes a request on to its server and waits for the answer; what the server tells and asks
@@ -226,8 +266,7 @@ impl Upstreams {
         request: &UpstreamRequest<'_>,
         environment: &CallEnvironment<'_>,
     ) -> UpstreamCalled {
-        let _ = (request, environment, &self.reach, &self.listener);
-        UpstreamCalled { result: Err(CallError::NotRest), status: None, elapsed: Duration::ZERO }
+        Box::pin(self.0.ask(request, environment)).await
     }
 
     /// Asks a server for all that it offers, in the session of [`SessionScope::Keeper`].
@@ -238,13 +277,13 @@ impl Upstreams {
     /// # Cancel safety
     /// Dropping the future cancels what is asked.
     pub async fn discover(&self, server: &Arc<UpstreamServer>) -> Result<Discovery, CallError> {
-        let _ = server;
-        Err(CallError::NotRest)
+        Box::pin(self.0.discover(server)).await
     }
 
     /// From now on `wanted` is what the listener hears of a server in this session, from whichever
     /// core it was said before; nothing wanted ends it. A stream is held open for it by this core,
-    /// and opened again when it breaks.
+    /// and opened again when it breaks. Resources that a client subscribed to with
+    /// [`UpstreamMethod::Subscribe`] need not be named again.
     pub fn listen(
         &self,
         server: &Arc<UpstreamServer>,
@@ -253,7 +292,7 @@ impl Upstreams {
         wanted: Wanted,
         carried: &Carried,
     ) {
-        let _ = (server, scope, capabilities, wanted, carried);
+        self.0.listen(server, scope, capabilities, wanted, carried);
     }
 
     /// Ends the sessions that a client's session has at servers, wherever they were opened.
@@ -261,11 +300,11 @@ impl Upstreams {
     /// # Cancel safety
     /// Dropping the future leaves servers to find out by themselves.
     pub async fn end_session(&self, session: SessionKey) {
-        let _ = session;
+        Box::pin(self.0.end_session(session)).await;
     }
 
     /// How many sessions are open at servers, of all cores.
     pub fn count(&self) -> usize {
-        0
+        self.0.reach.across.servers.count()
     }
 }

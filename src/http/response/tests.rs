@@ -211,3 +211,68 @@ proptest! {
         prop_assert_eq!(reader.body(), body.as_bytes());
     }
 }
+
+/// Takes a body in parts as the pieces come; the end of the stream follows the last.
+fn take_pieces(pieces: &[&[u8]]) -> Outcome {
+    let mut reader = ResponseReader::new(LIMITS);
+    reader.expect(Method::Post);
+    let mut body = Vec::new();
+    for piece in pieces {
+        reader.buffer().extend_from_slice(piece);
+        if !reader.poll_head()? {
+            continue;
+        }
+        let progress = reader.take_body(&mut body)?;
+        assert!(reader.buffer().len() <= 4096 + piece.len(), "what was taken is gone");
+        if progress == ResponseProgress::Ready {
+            let (status, keep_alive) = (reader.status(), reader.keep_alive());
+            reader.consume();
+            return Ok((status, body, keep_alive && reader.is_idle()));
+        }
+    }
+    reader.end_of_taken()?;
+    Ok((reader.status(), body, reader.keep_alive()))
+}
+
+#[test]
+fn a_body_is_taken_in_parts_however_long_it_is() {
+    let long = "x".repeat(1000);
+    let chunks = "c8\r\n".to_owned() + &"x".repeat(200) + "\r\n";
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_owned()
+        + &chunks.repeat(5)
+        + "0\r\na: b\r\n\r\n";
+    let cases = [
+        (format!("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{long}"), true),
+        (format!("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{long}surplus"), false),
+        (format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{long}"), false),
+        (chunked.clone(), true),
+        (chunked + "surplus", false),
+    ];
+    for (text, keep_alive) in cases {
+        for cut in 0..=text.len() {
+            let (left, right) = text.as_bytes().split_at(cut);
+            let (status, body, kept) = take_pieces(&[left, right]).unwrap();
+            assert_eq!((status, body.len()), (200, 1000), "cut at {cut}");
+            // What was not read yet is not known to be too much.
+            assert!(kept == keep_alive || text.ends_with("surplus"), "cut at {cut}");
+        }
+        let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+        assert_eq!(take_pieces(&bytes).unwrap().1.len(), 1000);
+        assert!(read_pieces(Method::Post, &[text.as_bytes()]).is_err(), "whole, it is too long");
+    }
+}
+
+#[test]
+fn a_body_that_is_cut_is_an_error_also_in_parts() {
+    for text in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        "HTTP/1.1 200 OK\r\ncont",
+    ] {
+        assert_eq!(take_pieces(&[text.as_bytes()]), Err(HttpError::Truncated), "{text}");
+    }
+    let empty = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(take_pieces(&[empty.as_bytes()]), Ok((202, Vec::new(), true)));
+    let garbage = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n";
+    assert_eq!(take_pieces(&[garbage.as_bytes()]), Err(HttpError::Chunk));
+}

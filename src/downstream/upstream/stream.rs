@@ -1,0 +1,135 @@
+//! An event stream of a server, read as it comes.
+//!
+//! Nothing of it is kept but the event that is incomplete, and what its reader has not taken yet:
+//! whoever does not ask for more, leaves the rest to the server.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::catalog::Proof;
+use crate::downstream::error::CallError;
+use crate::downstream::exchange::{Broken, take};
+use crate::downstream::pool::Line;
+use crate::downstream::rest::INLINE_BYTES_MAX;
+use crate::mcp::upstream::{EventReader, Received, StreamEvent};
+use crate::rpc::RpcError;
+use crate::rt::WorkError;
+
+use super::link::{Answer, Link, messages};
+
+/// What a stream brought.
+#[derive(Debug)]
+pub(super) enum Came {
+    /// Messages, at least one.
+    Messages(Vec<Received>),
+    /// Where messages are to be posted.
+    Endpoint(Box<str>),
+    /// It ended, as a stream ends or in the middle.
+    End,
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<Result<Vec<Received>, RpcError>, WorkError>>>>;
+
+/// A stream.
+pub(super) struct Stream {
+    line: Box<Line>,
+    proof: Arc<Proof>,
+    reader: EventReader,
+    bytes: Vec<u8>,
+    events: VecDeque<StreamEvent>,
+    /// A large message that is read off the core.
+    reading: Option<Reading>,
+    is_over: bool,
+    /// Where it went on, as long as it has said nothing itself.
+    from: Option<String>,
+    /// Whether anything has come.
+    pub(super) has_spoken: bool,
+}
+
+impl Stream {
+    pub(super) fn new(answer: Answer, event_bytes_max: usize) -> Self {
+        let Answer { line, proof, .. } = answer;
+        line.deadline.clear();
+        Self {
+            line,
+            proof,
+            reader: EventReader::new(event_bytes_max),
+            bytes: Vec::new(),
+            events: VecDeque::new(),
+            reading: None,
+            is_over: false,
+            from: None,
+            has_spoken: false,
+        }
+    }
+
+    /// One that goes on behind this event.
+    pub(super) fn resumed(answer: Answer, event_bytes_max: usize, from: String) -> Self {
+        Self { from: Some(from), ..Self::new(answer, event_bytes_max) }
+    }
+
+    /// What comes next. Waits without limit: how long is for the reader to say.
+    ///
+    /// # Errors
+    /// The stream is of no more use.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub(super) async fn next(&mut self, link: &Link<'_>) -> Result<Came, CallError> {
+        loop {
+            if let Some(reading) = &mut self.reading {
+                let read = reading.as_mut().await;
+                self.reading = None;
+                let read = read.map_err(|_| CallError::Overloaded)?;
+                return read.map(Came::Messages).map_err(|error| link.invalid(&error.message));
+            }
+            match self.events.pop_front() {
+                Some(StreamEvent::Endpoint(target)) => return Ok(Came::Endpoint(target)),
+                Some(StreamEvent::Data(data)) if data.len() > INLINE_BYTES_MAX => {
+                    self.reading = Some(self.elsewhere(link, data));
+                    continue;
+                }
+                Some(StreamEvent::Data(data)) => {
+                    let read = messages(&self.proof, data);
+                    return read.map(Came::Messages).map_err(|error| link.invalid(&error.message));
+                }
+                None if self.is_over => return Ok(Came::End),
+                None => {}
+            }
+            match take(&mut self.line, &mut self.bytes).await {
+                Ok(is_more) => self.is_over = !is_more,
+                Err(Broken::Closed { .. }) => self.is_over = true,
+                Err(broken) => return Err(link.broken(broken)),
+            }
+            self.has_spoken |= !self.bytes.is_empty();
+            let mut events = Vec::new();
+            let fed = self.reader.feed(&self.bytes, &mut events);
+            self.bytes.clear();
+            self.events.extend(events);
+            if let Err(fault) = fed {
+                let text = format!("{fault} (downstream.mcp.event_bytes_max)");
+                return Err(link.invalid(&text));
+            }
+        }
+    }
+
+    fn elsewhere(&self, link: &Link<'_>, data: Vec<u8>) -> Reading {
+        let (workers, proof) = (link.reach.dialer.workers().clone(), Arc::clone(&self.proof));
+        let tenant = link.connection.tenant.clone();
+        Box::pin(
+            async move { workers.run_for(tenant.as_str(), move || messages(&proof, data)).await },
+        )
+    }
+
+    /// Where to go on when it is broken.
+    pub(super) fn last_event_id(&self) -> Option<&str> {
+        self.reader.last_event_id().or(self.from.as_deref())
+    }
+
+    /// How long to wait before that.
+    pub(super) fn retry_ms(&self) -> Option<u32> {
+        self.reader.retry_ms()
+    }
+}
