@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::call::{Invocation, cancelled};
 use super::completion;
 use super::discover::discovered;
-use super::initialize::{Initialization, ServerInfo, initialize};
+use super::initialize::{Initialization, Offers, ServerInfo, initialize};
 use super::method::Method;
 use super::paging::{self, Prompts, Resources, Templates, Tools};
 use super::pass_on::PassOn;
@@ -146,9 +146,11 @@ fn request<'a>(
                 (None, None) => return Err(unknown_prompt(&name)),
             }
         }
-        // What the sessions of older revisions hold (MCP 2026-07-28 has neither).
-        Method::SetLevel if !context.revision.is_modern() => return level(params),
-        method @ (Method::Subscribe | Method::Unsubscribe) if !context.revision.is_modern() => {
+        // What sessions hold, where a server of the view makes use of it.
+        Method::SetLevel if Offers::of(view, context.revision).logging => return level(params),
+        Method::Subscribe | Method::Unsubscribe
+            if Offers::of(view, context.revision).subscriptions =>
+        {
             let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
             let text = "resources/subscribe and resources/unsubscribe need `uri`, a string";
             let uri = uri.ok_or_else(|| RpcError::invalid_params(text))?;

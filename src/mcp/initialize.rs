@@ -3,18 +3,61 @@
 use std::borrow::Cow;
 
 use super::ending::{Caching, Endings};
-use super::{Revision, refusal};
+use super::{Revision, completion, refusal};
 use crate::catalog::View;
 use crate::json::{self, Kind, Raw};
 use crate::rpc::{ResultBody, RpcError};
 use crate::sessions::{ClientCapabilities, ClientInfo};
 
-/// `listChanged` is a promise: it stands where there are streams to tell changes on.
-const CAPABILITIES: &str = concat!(
-    r#","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true},"#,
-    r#""prompts":{"listChanged":true}}"#
-);
-const CAPABILITIES_UNTOLD: &str = r#","capabilities":{"tools":{},"resources":{},"prompts":{}}"#;
+/// What servers may offer besides lists: of a view, what upstream servers behind it do.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Offers {
+    /// Log messages are passed on.
+    pub logging: bool,
+    /// Arguments are completed.
+    pub completions: bool,
+    /// Resources can be subscribed to.
+    pub subscriptions: bool,
+}
+
+impl Offers {
+    /// What is offered to the client of a view. What none of its servers does is not promised.
+    pub fn of(view: &View, revision: Revision) -> Self {
+        let servers = view.upstreams();
+        Self {
+            logging: !servers.is_empty(),
+            completions: completion::is_offered(view, revision),
+            subscriptions: servers.iter().any(|server| server.definitions.subscribes),
+        }
+    }
+
+    /// Writes the server's capabilities. `listChanged`, and to be told of changes at all, are
+    /// promises: they stand where there are streams to tell on.
+    pub(super) fn write_capabilities(self, out: &mut Vec<u8>, tells_changes: bool) {
+        let changes = if tells_changes { "\"listChanged\":true" } else { "" };
+        let has_subscriptions = self.subscriptions && tells_changes;
+        let subscribes = if has_subscriptions { ",\"subscribe\":true" } else { "" };
+        for part in [
+            "{\"tools\":{",
+            changes,
+            "},\"resources\":{",
+            changes,
+            subscribes,
+            "},\"prompts\":{",
+            changes,
+        ] {
+            out.extend_from_slice(part.as_bytes());
+        }
+        out.push(b'}');
+        if self.logging {
+            out.extend_from_slice(b",\"logging\":{}");
+        }
+        if self.completions {
+            out.extend_from_slice(b",\"completions\":{}");
+        }
+        out.push(b'}');
+    }
+}
 
 /// What a client agreed on; the server makes a session of it where sessions are on.
 #[derive(Clone, Debug)]
@@ -39,7 +82,7 @@ impl Initialization<'_> {
 /// What this server says of itself, written once.
 #[derive(Clone, Debug)]
 pub struct ServerInfo {
-    /// From the end of the protocol version to the end of `serverInfo`, in old revisions.
+    /// `serverInfo` in old revisions.
     plain: Box<[u8]>,
     /// The same from 2025-06-18 on, when names got titles.
     titled: Box<[u8]>,
@@ -58,7 +101,6 @@ impl ServerInfo {
         tells_changes: bool,
         cache_ttl_ms: u64,
     ) -> Self {
-        let capabilities = if tells_changes { CAPABILITIES } else { CAPABILITIES_UNTOLD };
         let info = |title: Option<&str>| {
             let mut out = b"{\"name\":".to_vec();
             json::write_string(&mut out, name);
@@ -71,9 +113,7 @@ impl ServerInfo {
             out.push(b'}');
             out
         };
-        let part = |title: Option<&str>| {
-            [capabilities.as_bytes(), b",\"serverInfo\":", &info(title)].concat().into()
-        };
+        let part = |title| [b",\"serverInfo\":", &info(title)[..]].concat().into();
         Self {
             plain: part(None),
             titled: part(Some(title)),
@@ -104,13 +144,14 @@ impl ServerInfo {
         }
     }
 
-    fn result(&self, revision: Revision, instructions: Option<&str>) -> Vec<u8> {
+    fn result(&self, revision: Revision, offers: Offers, instructions: Option<&str>) -> Vec<u8> {
         let part = if revision >= Revision::V20250618 { &self.titled } else { &self.plain };
-        let room = 64 + part.len() + instructions.map_or(0, |text| text.len() + text.len() / 8);
+        let room = 256 + part.len() + instructions.map_or(0, |text| text.len() + text.len() / 8);
         let mut out = Vec::with_capacity(room);
         out.extend_from_slice(b"{\"protocolVersion\":\"");
         out.extend_from_slice(revision.text().as_bytes());
-        out.push(b'"');
+        out.extend_from_slice(b"\",\"capabilities\":");
+        offers.write_capabilities(&mut out, self.tells_changes);
         out.extend_from_slice(part);
         if let Some(instructions) = instructions {
             out.extend_from_slice(b",\"instructions\":");
@@ -154,7 +195,11 @@ pub(super) fn initialize<'a>(
     Ok(Initialization {
         revision,
         capabilities: capabilities.map_or(ClientCapabilities::NONE, read_capabilities),
-        result: ResultBody::Owned(server.result(revision, view.instructions.as_deref())),
+        result: ResultBody::Owned(server.result(
+            revision,
+            Offers::of(view, revision),
+            view.instructions.as_deref(),
+        )),
         name: text("name"),
         version: text("version"),
     })
@@ -193,4 +238,38 @@ pub(super) fn read_capabilities(capabilities: Raw<'_>) -> ClientCapabilities {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_there_is_promised() {
+        let written = |offers: Offers, tells| {
+            let mut out = Vec::new();
+            offers.write_capabilities(&mut out, tells);
+            String::from_utf8(out).unwrap()
+        };
+        let all = Offers { logging: true, completions: true, subscriptions: true };
+        assert_eq!(
+            written(Offers::default(), true),
+            concat!(
+                r#"{"tools":{"listChanged":true},"resources":{"listChanged":true},"#,
+                r#""prompts":{"listChanged":true}}"#
+            )
+        );
+        assert_eq!(
+            written(all, true),
+            concat!(
+                r#"{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"#,
+                r#""prompts":{"listChanged":true},"logging":{},"completions":{}}"#
+            )
+        );
+        // Without streams nobody is told anything.
+        assert_eq!(
+            written(all, false),
+            r#"{"tools":{},"resources":{},"prompts":{},"logging":{},"completions":{}}"#
+        );
+    }
 }

@@ -97,7 +97,11 @@ impl Method {
     /// Whether a revision has it. Nothing is lost on notifications: those not known are passed over.
     pub(super) const fn is_in(self, revision: Revision) -> bool {
         match self {
-            Self::Initialize | Self::Ping => !revision.is_modern(),
+            Self::Initialize
+            | Self::Ping
+            | Self::SetLevel
+            | Self::Subscribe
+            | Self::Unsubscribe => !revision.is_modern(),
             Self::Discover | Self::Listen => revision.is_modern(),
             _ => true,
         }

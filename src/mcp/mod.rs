@@ -50,7 +50,7 @@ pub use conversation::{Ask, AskMethod, AskOutcome, Asks, LogLevel, Told};
 pub use dispatch::{DispatchContext, Step, dispatch};
 pub use ending::Caching;
 pub use envelope::Envelope;
-pub use initialize::{Initialization, ServerInfo, negotiate};
+pub use initialize::{Initialization, Offers, ServerInfo, negotiate};
 pub use meta_tool::{MetaToolCall, described, schemas, search};
 pub use method::Method;
 pub use notifications::{

@@ -258,16 +258,22 @@ fn notifications_and_responses_are_never_answered() {
     for text in [
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":[1]}"#,
-        r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":null}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.5}}"#,
         r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"list_tools"}}"#,
         r#"{"jsonrpc":"2.0","method":"nobody/knows"}"#,
+        r#"{"jsonrpc":"2.0","error":{"code":1,"message":"x"}}"#,
+    ] {
+        assert!(matches!(client.send(text), Step::Accepted), "{text}");
+    }
+    let roots = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
+    assert!(matches!(client.send(roots), Step::RootsChanged));
+    for text in [
         r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
     ] {
-        assert!(matches!(client.send(text), Step::Accepted), "{text}");
+        assert!(matches!(client.send(text), Step::Answer(id, _) if id.text() == "1"), "{text}");
     }
     for id in ["7", "\"7\"", "\"a\\u0062\""] {
         let text = format!(

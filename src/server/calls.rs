@@ -120,6 +120,11 @@ pub(crate) async fn settle(
         Some(way) => race_to(running, rt::race(rt::sleep(patience), way.wanted())).await,
     };
     match settled_by {
+        // What was said in the same moment comes first.
+        Some(outcome) if way.as_ref().is_some_and(|way| way.has_waiting()) => {
+            waiting.job.running = Running::Over(Some(outcome));
+            open_stream(core, *waiting, out)
+        }
         Some(outcome) => settled(core, &waiting, &outcome, out),
         None if waiting.answering.kind == AnswerKind::Json => {
             watched(core, waiting, wire, out).await
@@ -374,3 +379,7 @@ async fn finish_unheard(hold: Hold, running: Running) {
     let _ = running.await;
     drop(hold);
 }
+
+#[cfg(test)]
+#[path = "calls_tests.rs"]
+mod tests;

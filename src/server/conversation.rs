@@ -147,9 +147,8 @@ impl Conversation {
     fn tell_progress(&self, report: Raw<'_>) {
         let Some(token) = self.client.borrow().progress_token.clone() else { return };
         let progress = report.get("progress").and_then(|value| value.text().parse::<f64>().ok());
-        let Some(progress) = progress.filter(|progress| *progress > self.progress.get()) else {
-            return;
-        };
+        let rises = |progress: &f64| progress.is_finite() && *progress > self.progress.get();
+        let Some(progress) = progress.filter(rises) else { return };
         self.progress.set(progress);
         self.say(mcp::progress_report(&token, report, self.revision), SaidKind::Progress);
     }

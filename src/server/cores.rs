@@ -74,7 +74,7 @@ async fn listen(core: Rc<Core>, plane: Plane, listener: BoundListener, tls: Opti
     }
 }
 
-async fn read_inbox(core: Rc<Core>, mut inbox: InboxReceiver<CoreMessage>) {
+pub(super) async fn read_inbox(core: Rc<Core>, mut inbox: InboxReceiver<CoreMessage>) {
     let mut messages = Vec::new();
     while inbox.drain(&mut messages).await {
         for message in messages.drain(..) {

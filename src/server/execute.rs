@@ -54,7 +54,7 @@ pub(crate) struct Asking<'a> {
 impl Asking<'_> {
     /// The way to the client, for what is said before the answer.
     pub(crate) fn way(&self) -> &Rc<Way> {
-        self.way.get_or_init(|| Way::new(self.origin.core, self.session))
+        self.way.get_or_init(|| Way::new(self.origin.core))
     }
 }
 
@@ -228,7 +228,7 @@ pub(super) fn request(
 ) -> Result<Next, Refusal> {
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
     // Before it is judged and recorded: it was, when it came for the first time.
-    let resumed = conversation::resumed(asking, message, &id.to_owned_id());
+    let resumed = conversation::resumed(asking, message, id);
     if let Ok(Some(call)) = resumed {
         let progress_token = mcp::progress_token(message.params()).map(|token| token.text().into());
         return Ok(Next::Entry(Entry::Running { call, progress_token }));

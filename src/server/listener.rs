@@ -4,7 +4,7 @@
 //! the client in whose name it was said. What belongs to no one client is told to none: a session at
 //! a server that many share says nothing to any of them but that resources and lists changed.
 
-use std::{collections::BTreeSet, rc::Rc, sync::Arc};
+use std::{collections::BTreeSet, rc::Rc, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
@@ -20,10 +20,13 @@ use crate::{
     catalog::{TenantId, ToolsetId, UpstreamServer},
     downstream::{AnswerSender, Heard, Listener},
     mcp::{self, Ask, AskOutcome, Told},
-    rt,
+    rt::{self, Either},
     sessions::{ClientCapabilities, Session, SessionKey},
     streams::{StreamId, frame},
 };
+
+/// How often it is looked whether a question was taken back.
+const TAKEN_BACK_STEP: Duration = Duration::from_secs(1);
 
 /// Upstream servers that said that their lists are others now. At most one entry for each toolset.
 #[derive(Debug, Default)]
@@ -75,8 +78,9 @@ impl Shared {
     /// What a toolset's server offers may be something else now: it is to be asked.
     pub(crate) fn lists_changed(&self, tenant: &TenantId, toolset: &ToolsetId) {
         let is_news = self.changed_lists.0.lock().insert((tenant.clone(), toolset.clone()));
-        if is_news && self.send(0, CoreMessage::ListsChanged).is_err() {
-            tracing::debug!("the first core is busy; changed lists wait for the next change");
+        if is_news {
+            // Where its inbox is full, that core looks for itself once a second.
+            let _ = self.send(0, CoreMessage::ListsChanged);
         }
     }
 
@@ -171,9 +175,18 @@ pub(crate) fn ask(core: &Rc<Core>, asked: AskedOutside) {
     };
     let core = Rc::clone(core);
     rt::spawn(async move {
-        let outcome = conversation::ask_outside(&core, &session, &ask).await;
-        answer_to(&answer, outcome);
+        let asked = conversation::ask_outside(&core, &session, &ask);
+        if let Either::Left(outcome) = rt::race(asked, taken_back(&answer)).await {
+            answer_to(&answer, outcome);
+        }
     });
+}
+
+/// Waits until nobody wants the answer any more: whoever asked has taken its sender away.
+async fn taken_back(answer: &AnswerSender) {
+    while answer.lock().is_some() {
+        rt::sleep(TAKEN_BACK_STEP).await;
+    }
 }
 
 fn answer_to(answer: &AnswerSender, outcome: AskOutcome) {
@@ -201,3 +214,7 @@ pub(crate) fn roots_changed(_core: &Rc<Core>, session: &Session) {
         tracing::debug!(session = %session.key(), "a client's roots changed");
     }
 }
+
+#[cfg(test)]
+#[path = "listener_tests.rs"]
+mod tests;

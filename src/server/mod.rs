@@ -30,6 +30,8 @@ mod event_stream;
 mod execute;
 mod facade;
 mod file;
+#[cfg(test)]
+mod fixture;
 mod guard;
 mod health;
 mod housekeeping;

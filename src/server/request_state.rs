@@ -25,8 +25,6 @@ use crate::{
 
 /// Longest text of a state that is given out or taken back.
 pub(crate) const STATE_BYTES_MAX: usize = 64 * 1024;
-/// Longest key of a question.
-const KEY_BYTES_MAX: usize = 255;
 
 const VERSION: u8 = 1;
 const SUSPENDED: u8 = 1;
@@ -249,8 +247,7 @@ fn write(out: &mut Vec<u8>, state: &RequestState) -> Result<(), TooLong> {
             out.extend_from_slice(&length(state)?.to_le_bytes());
             out.extend_from_slice(state.as_bytes());
             for key in keys {
-                let length = u8::try_from(key.len()).map_err(|_| TooLong)?;
-                out.push(length);
+                out.push(u8::try_from(key.len()).map_err(|_| TooLong)?);
                 out.extend_from_slice(key.as_bytes());
             }
         }
@@ -408,7 +405,7 @@ mod tests {
         assert!(text.len() <= STATE_BYTES_MAX);
         assert_eq!(states.open(&text, &bound(), 0), Ok(long));
         assert!(states.open(&"A".repeat(STATE_BYTES_MAX + 1), &bound(), 0).is_err());
-        let key = "k".repeat(KEY_BYTES_MAX + 1).into();
+        let key = "k".repeat(256).into();
         let long = RequestState::Upstream { state: None, keys: vec![key] };
         assert_eq!(states.seal(&long, &bound(), 1), Err(TooLong));
         for text in ["", "a", "?", "AAAA", &"A".repeat(60)] {

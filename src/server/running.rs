@@ -47,6 +47,8 @@ pub(crate) enum Running {
     Single(Single),
     Batch(Pin<Box<dyn Future<Output = Vec<Reply>>>>),
     Plain(Pin<Box<dyn Future<Output = Plain>>>),
+    /// It ran, and what came of it is still to be written. Taken once.
+    Over(Option<Outcome>),
 }
 
 /// What a POST leads to.
@@ -82,6 +84,7 @@ impl Future for Running {
             }),
             Self::Batch(calls) => calls.as_mut().poll(context).map(Outcome::Batch),
             Self::Plain(call) => call.as_mut().poll(context).map(Outcome::Plain),
+            Self::Over(outcome) => outcome.take().map_or(Poll::Pending, Poll::Ready),
         }
     }
 }

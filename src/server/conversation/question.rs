@@ -100,13 +100,23 @@ async fn send(core: &Rc<Core>, session: &Arc<Session>, route: Route<'_>, payload
         }
     }
     match session.standing() {
-        // A client that has gone would be waited for in vain.
-        Some(standing) if core.is_stream_alive(standing).await => {
+        Some(standing) if is_alive(core, standing).await => {
             core.publish(standing, payload);
             Sent::Standing(standing)
         }
         _ => Sent::Nowhere,
     }
+}
+
+/// Whether a client listens: one that has gone would be waited for in vain. A task of its own asks,
+/// because timers must not move between tasks, as what asks the question may.
+async fn is_alive(core: &Rc<Core>, standing: StreamId) -> bool {
+    let (sender, alive) = rt::oneshot();
+    let core = Rc::clone(core);
+    rt::spawn(async move {
+        let _ = sender.send(core.is_stream_alive(standing).await);
+    });
+    alive.await.unwrap_or(false)
 }
 
 /// Where a question was sent, and so where it is taken back.

@@ -36,7 +36,7 @@ use crate::{
     catalog::TenantId,
     json::OwnedRaw,
     mcp::{self, LogLevel},
-    rpc::{Message, OwnedId, Reply, ResultBody, RpcError},
+    rpc::{Id, Message, OwnedId, Reply, ResultBody, RpcError},
     rt::{self, Deadline, Either, OneshotReceiver, OneshotSender},
     server::{
         core::Core,
@@ -451,7 +451,7 @@ impl Drop for Heard {
 pub(crate) fn resumed(
     asking: &Asking<'_>,
     message: &Message<'_>,
-    id: &OwnedId,
+    id: Id<'_>,
 ) -> Result<Option<Single>, RpcError> {
     let Some(state) = request_state(asking, message)? else { return Ok(None) };
     let RequestState::Suspended(call) = state else { return Ok(None) };
@@ -493,7 +493,7 @@ pub(crate) fn resumed(
     let abandoned = Abandoned { number: call.number, hearer };
     let mut heard = Heard::new(Rc::clone(core), call.core, abandoned, heard);
     heard._way = Some(Rc::clone(way));
-    Ok(Some(Box::pin(heard.over(id.clone()))))
+    Ok(Some(Box::pin(heard.over(id.to_owned_id()))))
 }
 
 /// What the state says that a request came back with, where it did.

@@ -6,14 +6,14 @@
 
 use std::{
     cell::{Cell, RefCell},
-    rc::Rc,
+    collections::HashMap,
+    rc::{Rc, Weak},
     sync::Arc,
 };
 
 use crate::{
     rt::Notify,
     server::{core::Core, outlet::Outlet},
-    sessions::Session,
     streams::{StreamId, frame},
 };
 
@@ -82,7 +82,6 @@ enum State {
 /// The way to the client of one POST.
 pub(crate) struct Way {
     core: Rc<Core>,
-    session: Option<Arc<Session>>,
     state: RefCell<State>,
     wanted: Notify,
     reports: Cell<bool>,
@@ -98,20 +97,14 @@ impl std::fmt::Debug for Way {
 
 impl Way {
     /// Of a response of which nothing is written yet.
-    pub(crate) fn new(core: &Rc<Core>, session: Option<&Arc<Session>>) -> Rc<Self> {
+    pub(crate) fn new(core: &Rc<Core>) -> Rc<Self> {
         Rc::new(Self {
             core: Rc::clone(core),
-            session: session.cloned(),
             state: RefCell::new(State::Undecided { waiting: Vec::new(), bytes: 0 }),
             wanted: Notify::new(),
             reports: Cell::new(false),
             number: Cell::new(None),
         })
-    }
-
-    /// The session of the client, where it has one.
-    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
-        self.session.as_ref()
     }
 
     /// A number under which other cores reach it until it is dropped.
@@ -130,6 +123,11 @@ impl Way {
     /// Safe.
     pub(crate) async fn wanted(&self) {
         self.wanted.notified().await;
+    }
+
+    /// Whether something was said that still waits for that.
+    pub(crate) fn has_waiting(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Undecided { waiting, .. } if !waiting.is_empty())
     }
 
     /// Whether another server reports how far the request is.
@@ -195,7 +193,7 @@ impl Drop for Way {
 /// The ways of one core that other cores know.
 #[derive(Debug, Default)]
 pub(crate) struct Ways {
-    known: RefCell<std::collections::HashMap<u64, std::rc::Weak<Way>>>,
+    known: RefCell<HashMap<u64, Weak<Way>>>,
     next: Cell<u64>,
 }
 
@@ -213,7 +211,7 @@ impl Ways {
 
     /// Sends what another core has to say, where its client is still there.
     pub(crate) fn say(&self, number: u64, said: Said) {
-        let way = self.known.borrow().get(&number).and_then(std::rc::Weak::upgrade);
+        let way = self.known.borrow().get(&number).and_then(Weak::upgrade);
         if let Some(way) = way {
             way.say(said);
         }
