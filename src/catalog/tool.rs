@@ -19,8 +19,8 @@ use super::{
 use crate::http::is_field_name;
 use crate::mapping::soap::SoapPlan;
 use crate::mapping::{
-    self, Arguments, Dialect, FieldPath, FieldRule, Location, RequestBody, RequestPlan,
-    ResponsePlan, ResultBudget, Unmapped,
+    self, Arguments, Dialect, FieldPath, FieldRule, Location, OutputSchema, RequestBody,
+    RequestPlan, ResponsePlan, ResultBudget, Unmapped,
 };
 
 /// The argument that asks for the next part of a result that was cut.
@@ -98,9 +98,7 @@ pub struct CompiledTool {
     hints: Hints,
     /// The input schema where it is not that of the request plan.
     own_input: Option<Value>,
-    output: Option<Value>,
-    /// That schema is one of a wrapper around what is no object.
-    is_wrapped: bool,
+    output: Option<OutputSchema>,
     /// What it was compiled from; the appliance's own tools come from nothing.
     pub(super) entity: Option<Arc<Tool>>,
     /// What lists show of it, each kind once for all views.
@@ -132,12 +130,12 @@ impl CompiledTool {
 
     /// The full schema of the result's `structuredContent`, where there is one.
     pub fn output_schema(&self) -> Option<&Value> {
-        self.output.as_ref()
+        self.output.as_ref().map(|output| &output.schema)
     }
 
     /// Whether its structured content must be an object, in whatever revision.
     pub fn owes_object(&self) -> bool {
-        self.output.is_some() && !self.is_wrapped
+        self.output.as_ref().is_some_and(|output| !output.is_wrapped)
     }
 
     /// The schema hash in hexadecimal digits.
@@ -182,8 +180,8 @@ impl CompiledTool {
             title: self.title.as_deref().or(is_renamed.then_some(self.source_name.as_str())),
             description: &self.description,
             input_schema: self.input_schema(),
-            output_schema: self.output.as_ref(),
-            is_wrapped: self.is_wrapped,
+            output_schema: self.output_schema(),
+            is_wrapped: self.output.as_ref().is_some_and(|output| output.is_wrapped),
             mirrored: match &self.kind {
                 ToolKind::Rest { request, .. } => request.mirrored(),
                 ToolKind::Upstream(_) | ToolKind::Builtin(_) => &[],
@@ -249,9 +247,8 @@ impl CompiledTool {
         };
         let own_input = with_next(request.input_schema(), &tool.budget);
         let input = own_input.as_ref().unwrap_or_else(|| request.input_schema());
-        let is_wrapped = output.as_ref().is_some_and(|output| output.is_wrapped);
-        let output = output.map(|output| output.schema);
-        let schema_hash = schema_hash(input, output.as_ref());
+        let told = output.as_ref().map(|output| &output.schema);
+        let schema_hash = schema_hash(input, told);
         let is_destructive = effects.worst() == SideEffect::Destructive;
         Ok(Some(Self {
             source_name: tool.name.clone(),
@@ -269,7 +266,7 @@ impl CompiledTool {
             budget: tool.budget,
             log_payloads: tool.log_payloads,
             redact: tool.redact.iter().map(|path| redacted(path)).collect(),
-            lost_paths: remarks::lost_paths(tool, request.input_schema(), output.as_ref()),
+            lost_paths: remarks::lost_paths(tool, request.input_schema(), told),
             secrets: constants::of_tool(tool),
             limit: tool.limit,
             weight: tool.weight.unwrap_or(1),
@@ -281,7 +278,6 @@ impl CompiledTool {
             },
             own_input,
             output,
-            is_wrapped,
             entity: Some(Arc::clone(tool)),
             shown: Mutex::default(),
             kind: ToolKind::Rest { connection: Arc::clone(connection), request, response, soap },
@@ -321,8 +317,7 @@ impl CompiledTool {
             idempotency_key_header: None,
             is_repeatable: None,
             own_input: Some(input),
-            output: Some(output),
-            is_wrapped: false,
+            output: Some(OutputSchema { schema: output, is_wrapped: false }),
             entity: None,
             shown: Mutex::default(),
             kind: ToolKind::Builtin(tool),

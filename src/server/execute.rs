@@ -452,17 +452,14 @@ fn replied(
     if let Some(mut trail) = trail {
         trail.asked = subject(method, message);
         trail.took = Some(elapsed);
-        let outcome = match &reply.body {
-            Ok(body) => {
-                if method == mcp::Method::ToolsList {
-                    trail.keep_listed(body);
-                }
-                audit::Outcome::Ok
+        let outcome = if let Ok(body) = &reply.body {
+            if method == mcp::Method::ToolsList {
+                trail.keep_listed(body);
             }
-            Err(_) => {
-                trail.denied(reason.unwrap_or("failed"));
-                audit::Outcome::Error
-            }
+            audit::Outcome::Ok
+        } else {
+            trail.denied(reason.unwrap_or("failed"));
+            audit::Outcome::Error
         };
         trail.close(outcome, reply.len());
     }

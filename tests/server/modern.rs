@@ -158,7 +158,9 @@ fn what_a_request_does_not_say_right_is_refused() {
     change(&call, "Mcp-Name", Some("=?base64?cGV0?=")).expect(200);
     change(&call, "mcp-name", Some("pet")).expect(400);
     let mut lower = headers(&call);
-    lower.iter_mut().for_each(|(name, _)| *name = name.to_lowercase());
+    for (name, _) in &mut lower {
+        *name = name.to_lowercase();
+    }
     client.send(&with(&client, &call, &lower)).expect(200);
 
     // The revision.
