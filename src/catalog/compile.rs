@@ -23,7 +23,7 @@ use super::{
     Assignment, ClientApplication, ClientApplicationId, CompiledConnection, CompiledTool,
     Connection, ConnectionId, DiscoveryMode, Entities, Entity, Entry, MetaTool, Origin,
     PROBLEMS_MAX, Problem, Tenant, TenantId, Tool, ToolListing, ToolsetId, ToolsetKind, check,
-    entities, exposed, faults, remarks,
+    entities, exposed, faults, remarks, upstream_tool,
 };
 use crate::http;
 use crate::settings::Network;
@@ -194,8 +194,14 @@ impl Compiler<'_> {
         self.made.former.bound(TOOLS_MAX);
         // Tools of toolsets that are not there: what else is wrong with them is told too.
         for entry in tools.into_values().flatten() {
-            let nothing = messages::Backing::nothing(&entry.value);
-            if let Err(faults) = CompiledTool::rest(&entry.value, nothing) {
+            let tool = &entry.value;
+            if tool.method.is_none() && tool.path.is_empty() {
+                // It is meant for a server that says these itself.
+                report(entry, upstream_tool::faults_of(tool), &mut self.problems);
+                continue;
+            }
+            let nothing = messages::Backing::nothing(tool);
+            if let Err(faults) = CompiledTool::rest(tool, nothing) {
                 report(entry, faults, &mut self.problems);
             }
         }

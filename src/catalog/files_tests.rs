@@ -38,7 +38,7 @@ path = "/pets"
 [[tool]]
 tenant = "acme"
 toolset = "pets"
-name = "no_path"
+title = "no name"
 description = "Lists"
 method = "GET"
 
@@ -85,7 +85,7 @@ tool:
     path: /pets
   - tenant: acme
     toolset: pets
-    name: no_path
+    title: no name
     description: Lists
     method: GET
   - tenant: acme
@@ -119,7 +119,7 @@ const JSON: &str = r#"{
   {"tenant": "acme", "toolset": "pets",
    "name": "list/pets",
    "description": "Lists", "method": "GET", "path": "/pets"},
-  {"tenant": "acme", "toolset": "pets", "name": "no_path",
+  {"tenant": "acme", "toolset": "pets", "title": "no name",
    "description": "Lists", "method": "GET"},
   {"tenant": "acme", "toolset": "pets", "name": "hint",
    "description": "Lists", "path": "/pets", "annotations": {
@@ -153,7 +153,7 @@ fn every_bad_entity_is_reported_with_its_line_in_each_format() {
         "connection: headers.Authorization: expected text",
         "toolset: kind: unknown variant `rset`, expected one of `rest`, `soap`, `mcp`, `builtin`",
         "tool: name: \"list/pets\" is not a tool name",
-        "tool: missing field `path`",
+        "tool: missing field `name`",
         "tool: method: unknown variant `get`, expected one of `GET`",
         "tool: annotations.read_only_hint: invalid type: string \"yes\", expected a boolean",
         "assignment: enabled: invalid type: integer `1`, expected a boolean",

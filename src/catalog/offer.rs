@@ -102,7 +102,7 @@ fn rest(entry: Raw<'_>, definition: &Definition, shape: ToolShape) -> Vec<u8> {
     } else {
         let name = entry.get("name").and_then(Raw::as_str).filter(|name| !name.is_empty());
         member(&mut out, "name", |out| {
-            write_string(out, name.as_deref().unwrap_or(&definition.name))
+            write_string(out, name.as_deref().unwrap_or(&definition.name));
         });
         texts(&mut out, entry, shape);
         if let Some(kind) = read::member(entry, "mimeType", Kind::String) {

@@ -138,7 +138,7 @@ impl OfUpstream {
                 }
             }
         }
-        (Self { overrides, notes, offered }, tools)
+        (Self { offered, overrides, notes }, tools)
     }
 }
 

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use crate::catalog::deprecated::Grace;
 use crate::catalog::fixture::{definitions, entities};
 use crate::catalog::{
-    DefinitionKind, Definitions, Entities, Snapshot, TenantId, ToolShape, ToolsetId, View,
+    DefinitionKind, Definitions, Entities, OfferedResource, Snapshot, TenantId, ToolShape,
+    ToolsetId, View,
 };
 
 use DefinitionKind::{Prompt, Resource, ResourceTemplate, Tool};
@@ -126,9 +127,9 @@ fn resources_keep_their_uris_and_the_first_toolset_has_them() {
     ];
     let snapshot = compiled(&servers, "");
     let view = desk(&snapshot);
-    let uris: Vec<&str> = view.upstream_resources().iter().map(|one| one.uri()).collect();
+    let uris: Vec<&str> = view.upstream_resources().iter().map(OfferedResource::uri).collect();
     assert_eq!(uris, ["x:1", "x:2"]);
-    let templates: Vec<&str> = view.upstream_templates().iter().map(|one| one.uri()).collect();
+    let templates: Vec<&str> = view.upstream_templates().iter().map(OfferedResource::uri).collect();
     assert_eq!(templates, ["x:in/{b}", "x:{+all}", "y:{a}"]);
     for (uri, expected) in [
         ("x:1", Some("a")),

@@ -84,12 +84,11 @@ fn upstreams(entities: &Entities, compiled: &impl Compiled, remarks: &mut Remark
     for entry in &entities.tools {
         let Tool { tenant, toolset, name, .. } = &*entry.value;
         let Some(toolset) = toolsets.get(&(tenant, toolset)) else { continue };
-        let offered =
+        let mut offered =
             toolset.upstream.iter().flat_map(|upstream| &upstream.offered.server.definitions.all);
-        let is_it = |one: &&Arc<Definition>| {
-            one.kind == DefinitionKind::Tool && *one.name == *name.as_str()
-        };
-        if offered.filter(is_it).next().is_none() {
+        let is_it =
+            |one: &Arc<Definition>| one.kind == DefinitionKind::Tool && *one.name == *name.as_str();
+        if !offered.any(is_it) {
             remarks.add(entry, "the server offers no such tool, or it is not accepted".to_owned());
         }
     }

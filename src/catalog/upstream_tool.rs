@@ -12,7 +12,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::Value;
 
 use super::effects::Effects;
 use super::fragment::{Hints, SAFETY_META, Written};
@@ -301,7 +300,7 @@ fn written(
 
 /// As [`with_next`] does it, in the text.
 fn with_next_written(input: Raw<'_>) -> Box<str> {
-    let next = Value::from(next_schema()).to_string();
+    let next = next_schema().to_string();
     let properties = input.get("properties").unwrap_or(Raw::EMPTY_OBJECT);
     let properties = read::with_member(properties, NEXT_ARGUMENT, next.as_bytes());
     let input = read::with_member(input, "properties", properties.as_raw().text().as_bytes());

@@ -8,11 +8,12 @@
 //! - arguments are held to the schema that clients are shown, and what is sent to the server's own;
 //! - a client cannot set what a rule hides or fixes, under whatever name it tries;
 //! - values go on as exact text;
-//! - a schema that cannot be checked (of a dialect nobody knows, with a `$ref` that leads out of it,
-//!   with a pattern of another engine) is passed on like any other, and the server judges alone:
+//! - a schema that cannot be checked in bounded time or at all (with a `$ref` that goes round or leads
+//!   out of it, of a dialect nobody knows, with a pattern of another engine) is passed on like any other, and the server judges alone:
 //!   nothing outside of it is ever fetched. Where rules hide or fix something in such a schema, what
 //!   they say holds all the same.
 
+mod bounds;
 mod shown;
 
 use std::borrow::Cow;
@@ -126,9 +127,8 @@ impl PassedPlan {
         let mut notes = Vec::new();
         let source = compact(schema);
         let changed = shown::changed(source.as_raw(), rules, &mut notes)?;
-        let source_check = Check::compile(&json::to_value(source.as_raw()));
-        if let Err(error) = &source_check {
-            let problem = error.to_string();
+        let source_check = check(&json::to_value(source.as_raw()));
+        if let Err(problem) = &source_check {
             notes.push(format!(
                 "its arguments are checked by the server alone, because its input schema cannot be \
                  checked here: {}",
@@ -145,7 +145,7 @@ impl PassedPlan {
             return Ok(Passed { plan, notes });
         };
         let schema = json::to_value(changed.as_raw());
-        let check = match (Check::compile(&schema), &source_check) {
+        let check = match (check(&schema), &source_check) {
             (Ok(check), _) => Some(check),
             (Err(_), Err(_)) => None,
             // What was good before: something in it points to what is not there any more.
@@ -349,6 +349,14 @@ fn other_key(rule: &FieldRule) -> Option<&'static str> {
         ("additional_properties", rule.additional_properties.is_some()),
     ];
     said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
+}
+
+/// What arguments are held to; the reason where they are not.
+fn check(schema: &Value) -> Result<Check, String> {
+    if let Some(problem) = bounds::problem(schema) {
+        return Err(problem.to_owned());
+    }
+    Check::compile(schema).map_err(|error| error.to_string())
 }
 
 fn compact(raw: Raw<'_>) -> OwnedRaw {

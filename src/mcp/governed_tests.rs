@@ -149,7 +149,9 @@ fn lists_of_prompts_and_resources_have_the_form_of_the_revision_and_come_in_page
             assert_eq!(ask("resources/list")["resources"][0].get("title").is_some(), titled);
             let templates = ask("resources/templates/list");
             assert_eq!(templates["resourceTemplates"][0].get("title").is_some(), titled);
-            assert_eq!(templates["resourceTemplates"].as_array().unwrap().len(), 2);
+            let count = templates["resourceTemplates"].as_array().unwrap().len();
+            assert_eq!(count, if page_size == 0 { 2 } else { page_size });
+            assert_eq!(templates.get("nextCursor").is_some(), page_size == 1);
         }
     }
     // A cursor is good for the list it was made for and for no other.
