@@ -35,6 +35,7 @@ mod keys;
 mod large;
 mod lifecycle;
 mod limits;
+mod long;
 mod media;
 mod names;
 mod operators;
