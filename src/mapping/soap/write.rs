@@ -338,16 +338,25 @@ impl Writer<'_> {
                         self.particles(plan, parts, given, &(at..to), depth)?;
                     }
                 }
-                Particle::Choice { repeats: true, parts } => {
+                Particle::Choice { repeats: true, required, parts } => {
+                    let mut is_any = false;
                     let given_ones = parts.iter().filter(|part| is_given(plan, part, given, round));
                     for part in given_ones {
+                        is_any = true;
                         self.particles(plan, std::slice::from_ref(part), given, round, depth)?;
                     }
+                    if *required && !is_any && round.start == 0 {
+                        return Err(none_given(plan, parts));
+                    }
                 }
-                Particle::Choice { repeats: false, parts } => {
-                    if let Some(chosen) = chosen(plan, parts, given, round)? {
-                        let chosen = std::slice::from_ref(chosen);
-                        self.particles(plan, chosen, given, round, depth)?;
+                Particle::Choice { repeats: false, required, parts } => {
+                    match chosen(plan, parts, given, round)? {
+                        Some(chosen) => {
+                            let chosen = std::slice::from_ref(chosen);
+                            self.particles(plan, chosen, given, round, depth)?;
+                        }
+                        None if *required => return Err(none_given(plan, parts)),
+                        None => {}
                     }
                 }
             }
@@ -476,6 +485,20 @@ fn chosen<'p>(
     Err(Problem::new(format!("only one of these may be given at a time: {}", names.join(", "))))
 }
 
+/// That a call has to say which of the alternatives it means.
+#[cold]
+fn none_given(plan: &TypePlan, parts: &[Particle]) -> Problem {
+    let mut all = Vec::new();
+    for part in parts {
+        members(part, &mut all);
+    }
+    all.sort_unstable();
+    all.dedup();
+    let names = all.iter().take(NAMED_MAX).filter_map(|index| plan.members.get(*index));
+    let names: Vec<&str> = names.map(|member| &*member.name).collect();
+    Problem::new(format!("one of these must be given: {}", names.join(", ")))
+}
+
 fn members(particle: &Particle, out: &mut Vec<usize>) {
     match particle {
         Particle::Member(index) => out.push(*index),
@@ -503,9 +526,9 @@ fn rounds(plan: &TypePlan, parts: &[Particle], given: &Given<'_>) -> usize {
                 }
             }
             Particle::Sequence { repeats: false, parts }
-            | Particle::Choice { repeats: false, parts } => rounds(plan, parts, given),
+            | Particle::Choice { repeats: false, parts, .. } => rounds(plan, parts, given),
             Particle::Sequence { repeats: true, parts }
-            | Particle::Choice { repeats: true, parts } => rounds(plan, parts, given).min(1),
+            | Particle::Choice { repeats: true, parts, .. } => rounds(plan, parts, given).min(1),
         };
         count = count.max(own);
     }
