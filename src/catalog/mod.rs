@@ -24,12 +24,14 @@
 //!
 //! Only [`files`] reads files, and never on a core.
 
+mod base_url;
 mod builtin;
 mod change;
 mod check;
 mod compile;
 mod connection;
 mod constants;
+mod correlation;
 mod credential;
 mod credentials;
 mod deprecated;
@@ -61,6 +63,7 @@ mod remarks;
 mod rows;
 mod schema_hash;
 pub mod search;
+mod secret;
 mod secrets;
 mod shown;
 mod snapshot;
@@ -75,8 +78,9 @@ pub use builtin::{
     BuiltinTool, RuntimeStatus, SessionList, SessionSummary, ToolSummary, ToolSummaryList,
 };
 pub use change::{EntityChange, FieldChange};
-pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
+pub use connection::{CompiledConnection, TIMEOUT_MS_MAX};
 pub use constants::is_credential;
+pub use correlation::CorrelationHeader;
 pub use credential::{
     ApiKeyPlace, CircuitBreaker, ClientCertificate, Credential, Retries, SecretReference,
     SecretSource, TokenEndpointAuthentication,
@@ -95,7 +99,7 @@ pub use list::ListEntry;
 pub use meta_tool::MetaTool;
 pub use model::{
     Annotations, Assignment, ClientApplication, Connection, Correlation, CorrelationStrategy,
-    DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy, Tenant, Tool, ToolListing,
+    DiscoveryMode, Imported, Polling, PromptMode, SideEffectBy, Tenant, Tool, ToolListing,
     ToolMethod, Toolset, ToolsetKind,
 };
 pub(crate) use names::is_match;
@@ -113,6 +117,7 @@ pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::{EffectivePrompt, PROMPT_MIME_TYPE};
 pub use proof::{Proof, ResolvedCredential};
 pub use rows::{Row, RowError};
+pub use secret::Secret;
 pub use secrets::MASK;
 pub use shown::ViewTool;
 pub use snapshot::Snapshot;

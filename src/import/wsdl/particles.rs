@@ -36,6 +36,14 @@ impl Standing<'_> {
     }
 }
 
+/// The parts of a sequence or a choice, and of how many of them nothing has to be there.
+#[derive(Debug, Default)]
+struct Group {
+    content: Vec<Particle>,
+    all_can_be_empty: bool,
+    one_can_be_empty: bool,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Occurs {
     least: u32,
@@ -142,6 +150,22 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
+    /// What stands in a sequence or a choice.
+    fn inside(
+        &mut self,
+        place: Place<'t>,
+        standing: Standing<'_>,
+        members: &mut Members,
+    ) -> Result<Group, String> {
+        let mut group = Group { all_can_be_empty: true, ..Group::default() };
+        for child in place.children().filter(|child| child.element.local() != "annotation") {
+            let can_be_empty = self.particle(child, standing, members, &mut group.content)?;
+            group.all_can_be_empty &= can_be_empty;
+            group.one_can_be_empty |= can_be_empty;
+        }
+        Ok(group)
+    }
+
     fn sequence(
         &mut self,
         place: Place<'t>,
@@ -153,18 +177,14 @@ impl<'t> Builder<'_, 't> {
         let repeats = occurs.most > 1;
         let is_apart = repeats || standing.in_choice;
         let inside = standing.below(occurs.least == 0 || is_apart, false)?;
-        let mut content = Vec::new();
-        let mut can_be_empty = true;
-        for child in place.children() {
-            can_be_empty &= self.particle(child, inside, members, &mut content)?;
-        }
+        let Group { mut content, all_can_be_empty, .. } = self.inside(place, inside, members)?;
         match content.len() {
             0 => {}
             1 if !repeats => out.append(&mut content),
             _ if is_apart => out.push(Particle::Sequence { repeats, content }),
             _ => out.append(&mut content),
         }
-        Ok(can_be_empty || occurs.least == 0)
+        Ok(all_can_be_empty || occurs.least == 0)
     }
 
     fn choice(
@@ -177,12 +197,8 @@ impl<'t> Builder<'_, 't> {
     ) -> Result<bool, String> {
         let repeats = occurs.most > 1;
         let inside = standing.below(true, true)?;
-        let mut content = Vec::new();
-        let mut can_be_empty = occurs.least == 0;
-        for child in place.children().filter(|child| child.element.local() != "annotation") {
-            can_be_empty |= self.particle(child, inside, members, &mut content)?;
-        }
-        can_be_empty |= content.is_empty();
+        let Group { mut content, one_can_be_empty, .. } = self.inside(place, inside, members)?;
+        let can_be_empty = occurs.least == 0 || one_can_be_empty || content.is_empty();
         // A choice within a choice is more alternatives of it.
         if standing.in_choice && !repeats {
             out.append(&mut content);
