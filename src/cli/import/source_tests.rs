@@ -139,6 +139,6 @@ fn an_address_is_named_by_whoever_writes_it() {
         ("https://api.example.com/a.json", false),
         ("http://10.0.0.7.nip.io/a.json", false),
     ] {
-        assert_eq!(is_address(&url::Url::parse(url).unwrap()), expected, "{url}");
+        assert_eq!(is_address(&Url::parse(url).unwrap()), expected, "{url}");
     }
 }
