@@ -296,6 +296,17 @@ fn a_server_is_picked_by_place_url_or_description() {
         let options = Options { server: Some(wished.to_owned()), ..Options::default() };
         assert_eq!(url(options), expected, "{wished}");
     }
+    let case = Path::new(CORPUS).join("servers-variables.yaml");
+    for (wished, expected) in [
+        ("https://us.example.com:8443/v1/", "https://us.example.com:8443/v1"),
+        ("https://eu.example.com:8443/v1", "https://eu.example.com:8443/v1"),
+        ("https://asia.example.com:8443/v1", "https://eu.example.com:8443/v1"),
+        ("https://us.example.com:8443/v1/more", "https://eu.example.com:8443/v1"),
+    ] {
+        let options = Options { server: Some(wished.to_owned()), ..Options::default() };
+        let found = read_case(&case, &options).unwrap().connections[0].base_url.clone();
+        assert_eq!(found.as_deref(), Some(expected), "{wished}");
+    }
     let base_url = Some("https://test.example.com/x/".to_owned());
     assert_eq!(url(Options { base_url, ..Options::default() }), "https://test.example.com/x");
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use url::{Host, Url};
-
+use super::base_url::Base;
+use super::correlation::CorrelationHeader;
 use super::credentials::{CompiledCredentials, not_absolute};
 use super::{
-    CircuitBreaker, ClientCertificate, Connection, ConnectionId, Correlation, CorrelationStrategy,
-    Retries, Secret, TenantId, forwarding,
+    CircuitBreaker, ClientCertificate, Connection, ConnectionId, Retries, Secret, TenantId,
+    correlation, forwarding,
 };
 use crate::http::{is_field_name, is_framing};
 use crate::settings::Network;
@@ -18,14 +18,10 @@ use crate::settings::Network;
 /// Longest time a timeout may be set to: a day.
 pub const TIMEOUT_MS_MAX: u64 = 86_400_000;
 
-const BASE_URL_BYTES_MAX: usize = 2_048;
 const HEADERS_MAX: usize = 50;
 const HEADER_VALUE_BYTES_MAX: usize = 8_192;
 
 pub(super) const HEADER_NAME_BYTES_MAX: usize = 256;
-
-/// Where the id goes when nothing else is said.
-const CORRELATION_HEADER: &str = "X-Correlation-Id";
 
 /// What the runtime writes itself, besides the headers that frame a message: it says which bodies
 /// it reads and which it sends.
@@ -84,15 +80,6 @@ pub struct CompiledConnection {
     pub traceparent: bool,
 }
 
-/// The id of a call that goes with its requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CorrelationHeader {
-    /// The header's name.
-    pub name: Box<str>,
-    /// The id is the runtime's own; else the client's, where it sent one.
-    pub is_execution_id: bool,
-}
-
 impl CompiledConnection {
     /// Takes a connection apart. All that is wrong with it comes back, not only the first.
     pub(super) fn compile(
@@ -115,7 +102,7 @@ impl CompiledConnection {
         }
         resilience(connection, &mut faults);
         let credentials = CompiledCredentials::compile(connection, &headers, &mut faults);
-        let correlation = correlation(connection, &credentials, &mut faults);
+        let correlation = correlation::compile(connection, &credentials, &mut faults);
         let is_set = |name: &str| {
             credentials.sets_header(name)
                 || correlation.as_ref().is_some_and(|own| own.name.eq_ignore_ascii_case(name))
@@ -182,80 +169,6 @@ pub(super) fn timeout(key: &str, value_ms: Option<u64>) -> Result<Option<Duratio
             Err(format!("{key}: expected 1 to {TIMEOUT_MS_MAX}"))
         }
         other => Ok(other.map(Duration::from_millis)),
-    }
-}
-
-pub(super) struct Base {
-    pub(super) is_https: bool,
-    pub(super) host: Box<str>,
-    pub(super) port: u16,
-    pub(super) authority: Box<str>,
-    pub(super) path: Box<str>,
-    /// With the query, as it is written.
-    target: Box<str>,
-}
-
-impl Base {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        if text.len() > BASE_URL_BYTES_MAX {
-            return Err(format!("longer than {BASE_URL_BYTES_MAX} bytes"));
-        }
-        // The parser would drop white space and control characters silently.
-        if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
-            return Err("has white space or control characters".to_owned());
-        }
-        let url = Url::parse(text).map_err(|error| error.to_string())?;
-        let is_https = match url.scheme() {
-            "https" => true,
-            "http" => false,
-            _ => return Err("expected http:// or https://".to_owned()),
-        };
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err("must not carry a user or password: use `credentials`".to_owned());
-        }
-        if url.fragment().is_some() {
-            return Err("must not have a fragment: remove `#` and what follows".to_owned());
-        }
-        let host = match url.host() {
-            Some(Host::Domain(name)) => name.to_owned(),
-            Some(Host::Ipv4(address)) => address.to_string(),
-            Some(Host::Ipv6(address)) => address.to_string(),
-            None => return Err("has no host".to_owned()),
-        };
-        let port = url.port_or_known_default().ok_or("has no port")?;
-        if port == 0 {
-            return Err("port 0 cannot be connected to".to_owned());
-        }
-        let name = url.host_str().unwrap_or_default();
-        let authority = url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
-        Ok(Self {
-            is_https,
-            host: host.into(),
-            port,
-            authority: authority.into(),
-            path: url.path().trim_end_matches('/').into(),
-            target: target(text, &url).into(),
-        })
-    }
-}
-
-/// What follows the authority, as it is written. Servers may tell `/mcp` from `/mcp/`, and what
-/// was escaped from what was not. Where that could not be sent, as the URL has it.
-fn target(text: &str, url: &Url) -> String {
-    let is_sendable = |byte: u8| byte.is_ascii_graphic() && !br#""<>\^`{|}"#.contains(&byte);
-    let written = text.split_once("://").map(|(_, rest)| rest);
-    let written = written.and_then(|rest| {
-        let end = rest.find(['/', '?', '\\']).unwrap_or(rest.len());
-        if end == 0 { None } else { rest.get(end..) }
-    });
-    match written {
-        Some("") => "/".to_owned(),
-        Some(written) if written.bytes().all(is_sendable) && written.starts_with('/') => {
-            written.to_owned()
-        }
-        _ => url
-            .query()
-            .map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path())),
     }
 }
 
@@ -354,45 +267,11 @@ fn headers(connection: &Connection, faults: &mut Vec<String>) -> Vec<(Box<str>, 
 pub(super) const CREDENTIAL_HEADERS: [&str; 4] =
     ["authorization", "proxy-authorization", "cookie", "x-api-key"];
 
-/// The header of the correlation id, and its own faults. Nobody else may send what it sends.
-fn correlation(
-    connection: &Connection,
-    credentials: &CompiledCredentials,
-    faults: &mut Vec<String>,
-) -> Option<CorrelationHeader> {
-    let Correlation { strategy, header, traceparent } = &connection.correlation;
-    let is_set = |name: &str| {
-        credentials.sets_header(name)
-            || connection.headers.keys().any(|other| other.eq_ignore_ascii_case(name))
-    };
-    if *traceparent && is_set("traceparent") {
-        faults.push("correlation: `traceparent` is among the headers too".to_owned());
-    }
-    let name = header.as_deref().unwrap_or(CORRELATION_HEADER);
-    let lower = name.to_ascii_lowercase();
-    let shown = super::names::shortened(name);
-    if name.len() > HEADER_NAME_BYTES_MAX || !is_field_name(name) {
-        faults.push(format!("correlation.header: {shown:?} is not a header name"));
-    } else if is_reserved(name) || lower == "traceparent" {
-        faults.push(format!("correlation.header: `{shown}` is written by the runtime itself"));
-    } else if CREDENTIAL_HEADERS.contains(&lower.as_str()) {
-        faults.push(format!("correlation.header: `{shown}` is for credentials"));
-    }
-    let is_execution_id = match strategy {
-        CorrelationStrategy::None => return None,
-        CorrelationStrategy::ExternalId => false,
-        CorrelationStrategy::ExecutionId => true,
-    };
-    if is_set(name) {
-        faults.push(format!("correlation.header: `{shown}` is among the headers too"));
-    }
-    Some(CorrelationHeader { name: name.into(), is_execution_id })
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::Correlation;
     use super::*;
 
     fn compile(connection: &Connection) -> Result<CompiledConnection, Vec<String>> {
@@ -423,66 +302,6 @@ mod tests {
     }
 
     #[test]
-    fn good_urls_are_taken_apart() {
-        let table = [
-            ("http://api.example.com", (false, "api.example.com", 80, "api.example.com", "")),
-            ("https://API.example.com/", (true, "api.example.com", 443, "api.example.com", "")),
-            ("https://h:443/v1", (true, "h", 443, "h", "/v1")),
-            ("http://h:8080/v1//", (false, "h", 8080, "h:8080", "/v1")),
-            ("http://[::1]:81/a/../b", (false, "::1", 81, "[::1]:81", "/b")),
-            ("http://127.1/", (false, "127.0.0.1", 80, "127.0.0.1", "")),
-            (
-                "http://bücher.example",
-                (false, "xn--bcher-kva.example", 80, "xn--bcher-kva.example", ""),
-            ),
-        ];
-        for (url, expected) in table {
-            let compiled = compile(&connection(url, &[])).unwrap();
-            let CompiledConnection { is_https, host, port, authority, base_path, .. } = compiled;
-            assert_eq!((is_https, &*host, port, &*authority, &*base_path), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn the_target_is_as_it_is_written() {
-        for (url, expected) in [
-            ("https://h", "/"),
-            ("https://h/", "/"),
-            ("https://h/mcp", "/mcp"),
-            ("https://h/mcp/", "/mcp/"),
-            ("https://h:8443/a/../%7Emcp//?k=a%2Fb&x", "/a/../%7Emcp//?k=a%2Fb&x"),
-            ("https://h?key=1", "/?key=1"),
-            ("https://[::1]:8443/mcp?", "/mcp?"),
-            ("https://h/größe{x}", "/gr%C3%B6%C3%9Fe%7Bx%7D"),
-            (r"https://h\mcp", "/mcp"),
-            ("https:h/mcp", "/mcp"),
-            ("https:///h/mcp", "/mcp"),
-        ] {
-            let compiled = compile(&connection(url, &[])).unwrap();
-            assert_eq!(&*compiled.target, expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn bad_urls_are_refused() {
-        for (url, expected) in [
-            ("", "relative URL without a base"),
-            ("api.example.com", "relative URL without a base"),
-            ("ftp://h/", "expected http:// or https://"),
-            ("http://", "empty host"),
-            ("http://user:pw@h/", "must not carry a user"),
-            ("http://h/#a", "must not have a fragment"),
-            ("http://h:0/", "port 0"),
-            ("http://h:99999/", "invalid port"),
-            ("http://h/a\r\nb", "white space or control"),
-            (&format!("http://h/{}", "x".repeat(3000)), "longer than"),
-        ] {
-            let faults = compile(&connection(url, &[])).unwrap_err();
-            assert!(faults.len() == 1 && faults[0].contains(expected), "{url}: {faults:?}");
-        }
-    }
-
-    #[test]
     fn headers_are_judged_and_masked() {
         let good = connection("http://h", &[("Authorization", " Bearer s3cr3t ")]);
         let compiled = compile(&good).unwrap();
@@ -496,36 +315,6 @@ mod tests {
         let faults = compile(&bad).unwrap_err();
         assert_eq!(faults.len(), 4, "{faults:?}");
         assert!(!faults.concat().contains("s3cr3t"));
-    }
-
-    #[test]
-    fn correlation_has_a_header_of_its_own() {
-        let correlated = |strategy, header: Option<&str>, traceparent| {
-            let mut connection = connection("http://h", &[("X-Team", "a"), ("TraceParent", "b")]);
-            connection.correlation =
-                Correlation { strategy, header: header.map(str::to_owned), traceparent };
-            compile(&connection)
-        };
-        let none = correlated(CorrelationStrategy::None, None, false).unwrap();
-        assert_eq!(none.correlation, None);
-        let external = correlated(CorrelationStrategy::ExternalId, None, false).unwrap();
-        let expected =
-            CorrelationHeader { name: CORRELATION_HEADER.into(), is_execution_id: false };
-        assert_eq!(external.correlation, Some(expected));
-        let own = correlated(CorrelationStrategy::ExecutionId, Some("X-Call"), false).unwrap();
-        assert!(own.correlation.is_some_and(|header| header.is_execution_id));
-        for (header, traceparent, expected) in [
-            (Some("x-team"), false, "is among the headers too"),
-            (Some("a b"), false, "is not a header name"),
-            (Some("host"), false, "is written by the runtime"),
-            (Some("Traceparent"), false, "is written by the runtime"),
-            (Some("Authorization"), false, "is for credentials"),
-            (None, true, "`traceparent` is among the headers"),
-        ] {
-            let faults =
-                correlated(CorrelationStrategy::ExecutionId, header, traceparent).unwrap_err();
-            assert!(faults[0].contains(expected), "{faults:?}");
-        }
     }
 
     #[test]

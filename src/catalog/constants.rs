@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::proof::encoded_forms;
 use super::secrets::{MASK, stands_for_nothing};
 use super::{Entities, Entity, Entry, Problem, Secret, Tool};
 use crate::mapping::{FieldRule, Location};
@@ -37,7 +38,7 @@ fn secret_of(rule: &FieldRule) -> Option<&Value> {
     is_secret_place(rule.location, &rule.source_field_name).then_some(constant)
 }
 
-/// The secrets that a tool always sends, each with its name.
+/// The secrets that a tool always sends, each with its name, and as URLs have them.
 pub(super) fn of_tool(tool: &Tool) -> Box<[(Box<str>, Secret)]> {
     secrets(tool, secret_of)
 }
@@ -60,7 +61,10 @@ fn secrets<'a>(
         };
         for value in values {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            found.push((rule.source_field_name.as_str().into(), Secret::new(&text)));
+            let forms = encoded_forms(&text);
+            for secret in std::iter::once(Secret::new(&text)).chain(forms) {
+                found.push((rule.source_field_name.as_str().into(), secret));
+            }
         }
     }
     found.into()

@@ -180,6 +180,23 @@ pub enum Credential {
     },
 }
 
+/// The field of a credential that is its secret; as a macro, for a reference of either kind.
+macro_rules! secret_of {
+    ($credential:expr) => {
+        match $credential {
+            Credential::Basic { password, .. } | Credential::WsSecurity { password, .. } => {
+                Some(("password", password))
+            }
+            Credential::Bearer { token } => Some(("token", token)),
+            Credential::ApiKey { value, .. } => Some(("value", value)),
+            Credential::OauthClientCredentials { client_secret, .. } => {
+                Some(("client_secret", client_secret))
+            }
+            Credential::PassThrough { .. } => None,
+        }
+    };
+}
+
 impl Credential {
     /// The word of its `kind`.
     pub fn kind(&self) -> &'static str {
@@ -195,31 +212,11 @@ impl Credential {
 
     /// Its secret, and the field it stands in.
     pub fn secret(&self) -> Option<(&'static str, &SecretSource)> {
-        match self {
-            Self::Basic { password, .. } | Self::WsSecurity { password, .. } => {
-                Some(("password", password))
-            }
-            Self::Bearer { token } => Some(("token", token)),
-            Self::ApiKey { value, .. } => Some(("value", value)),
-            Self::OauthClientCredentials { client_secret, .. } => {
-                Some(("client_secret", client_secret))
-            }
-            Self::PassThrough { .. } => None,
-        }
+        secret_of!(self)
     }
 
     pub(super) fn secret_mut(&mut self) -> Option<(&'static str, &mut SecretSource)> {
-        match self {
-            Self::Basic { password, .. } | Self::WsSecurity { password, .. } => {
-                Some(("password", password))
-            }
-            Self::Bearer { token } => Some(("token", token)),
-            Self::ApiKey { value, .. } => Some(("value", value)),
-            Self::OauthClientCredentials { client_secret, .. } => {
-                Some(("client_secret", client_secret))
-            }
-            Self::PassThrough { .. } => None,
-        }
+        secret_of!(self)
     }
 }
 

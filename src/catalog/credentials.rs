@@ -9,7 +9,8 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{Context, SHA256};
 use url::Url;
 
-use super::connection::{Base, HEADER_NAME_BYTES_MAX, is_reserved};
+use super::base_url::Base;
+use super::connection::{HEADER_NAME_BYTES_MAX, is_reserved};
 use super::names::shortened;
 use super::{
     ApiKeyPlace, Connection, Credential, Proof, SecretReference, SecretSource,

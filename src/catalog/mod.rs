@@ -24,6 +24,7 @@
 //!
 //! Only [`files`] reads files, and never on a core.
 
+mod base_url;
 mod builtin;
 mod canonical;
 mod change;
@@ -31,6 +32,7 @@ mod check;
 mod compile;
 mod connection;
 mod constants;
+mod correlation;
 mod credential;
 mod credentials;
 mod deprecated;
@@ -66,6 +68,7 @@ mod remarks;
 mod rows;
 mod schema_hash;
 pub mod search;
+mod secret;
 mod secrets;
 mod shown;
 mod snapshot;
@@ -84,8 +87,9 @@ pub use builtin::{
 };
 pub use canonical::canonical_hash;
 pub use change::{EntityChange, FieldChange};
-pub use connection::{CompiledConnection, CorrelationHeader, TIMEOUT_MS_MAX};
+pub use connection::{CompiledConnection, TIMEOUT_MS_MAX};
 pub use constants::is_credential;
+pub use correlation::CorrelationHeader;
 pub use credential::{
     ApiKeyPlace, CircuitBreaker, ClientCertificate, Credential, Retries, SecretReference,
     SecretSource, TokenEndpointAuthentication,
@@ -104,8 +108,8 @@ pub use list::ListEntry;
 pub use meta_tool::MetaTool;
 pub use model::{
     Annotations, Assignment, ClientApplication, Confirm, Connection, Correlation,
-    CorrelationStrategy, DiscoveryMode, Imported, Polling, PromptMode, Secret, SideEffectBy,
-    Tenant, Tool, ToolListing, ToolMethod, Toolset, ToolsetKind,
+    CorrelationStrategy, DiscoveryMode, Imported, Polling, PromptMode, SideEffectBy, Tenant, Tool,
+    ToolListing, ToolMethod, Toolset, ToolsetKind,
 };
 pub(crate) use names::is_match;
 pub use names::{
@@ -123,6 +127,7 @@ pub use problem::{Origin, PROBLEMS_MAX, Problem};
 pub use prompts::{EffectivePrompt, PROMPT_MIME_TYPE};
 pub use proof::{Proof, ResolvedCredential};
 pub use rows::{Row, RowError};
+pub use secret::Secret;
 pub use secrets::MASK;
 pub use shown::ViewTool;
 pub use snapshot::Snapshot;

@@ -4,16 +4,14 @@
 //! `Snapshot::compile` judge that. Keys that do not exist are refused everywhere.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::{
     CircuitBreaker, ClientApplicationId, ClientCertificate, ConnectionId, Credential, Limits,
-    OperationName, Policy, Rate, Retries, SideEffect, TenantId, ToolName, ToolPattern, ToolsetId,
-    Upstream,
+    OperationName, Policy, Rate, Retries, Secret, SideEffect, TenantId, ToolName, ToolPattern,
+    ToolsetId, Upstream,
 };
 use crate::mapping::{
     BodyFormat, Dialect, FieldRule, Requirement, ResultBudget, SoapOperation, XmlBodies, XmlTypes,
@@ -520,40 +518,4 @@ fn enabled() -> bool {
 
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// Text that must not be shown: its `Debug` is masked. Written out only where it is kept or sent.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Box<str>);
-
-impl Secret {
-    /// Hides `text`.
-    pub fn new(text: &str) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself: for the wire.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("***")
-    }
-}
-
-impl Serialize for Secret {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Secret {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The usual message of a wrong type quotes the value.
-        let text = String::deserialize(deserializer);
-        text.map(|text| Self(text.into())).map_err(|_| D::Error::custom("expected text"))
-    }
 }

@@ -7,12 +7,40 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{ApiKeyPlace, Credential, Secret, SecretSource};
+use super::{ApiKeyPlace, Credential, Secret, SecretSource, is_credential};
 use crate::xml::escape_text;
 
 /// All but what RFC 3986 section 2.3 leaves unreserved.
 pub(super) const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A secret as URLs and forms have it, where that is other than the secret itself: in capitals and
+/// without, with `+` for a blank. APIs repeat the URL of a request, or a form of it.
+pub(super) fn encoded_forms(secret: &str) -> Vec<Secret> {
+    let mut forms = vec![utf8_percent_encode(secret, ENCODED).to_string()];
+    if forms.iter().all(|form| form == secret) {
+        return Vec::new();
+    }
+    for (from, to) in [("%20", "+"), ("%2F", "/")] {
+        let others = forms.iter().map(|form| form.replace(from, to));
+        forms.extend(others.collect::<Vec<String>>());
+    }
+    let in_small = forms.iter().map(|form| small_digits(form));
+    forms.extend(in_small.collect::<Vec<String>>());
+    forms.sort_unstable();
+    forms.dedup();
+    forms.iter().filter(|form| *form != secret).map(|form| Secret::new(form)).collect()
+}
+
+/// `%2f` for `%2F`.
+fn small_digits(encoded: &str) -> String {
+    let mut digits = 0;
+    let small = encoded.chars().map(|letter| {
+        digits = if letter == '%' { 3_u8 } else { digits.saturating_sub(1) };
+        if digits > 0 { letter.to_ascii_lowercase() } else { letter }
+    });
+    small.collect()
+}
 
 /// What goes with every request of a connection, and what of it must never be shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,6 +81,11 @@ impl Proof {
         mut find: impl FnMut(&SecretSource) -> Result<Secret, String>,
     ) -> Result<Self, String> {
         let mut proof = Self { headers: headers.to_vec(), ..Self::default() };
+        for (_, value) in headers.iter().filter(|(name, _)| is_credential(name)) {
+            let value = value.expose();
+            let bare = value.rsplit_once(' ').map_or(value, |(_, bare)| bare);
+            proof.hidden.extend(encoded_forms(bare));
+        }
         for (place, credential) in credentials.iter().enumerate() {
             let Some((field, source)) = credential.secret() else { continue };
             let at = |fault: String| format!("credentials[{place}].{field}: {fault}");
@@ -91,9 +124,6 @@ impl Proof {
                 let and = if before.is_empty() { "" } else { "&" };
                 self.query = Some(Secret::new(&[before, and, &name, "=", &value].concat()));
                 self.query_names.push(name.into());
-                if value != text {
-                    self.hidden.push(Secret::new(&value));
-                }
             }
             Credential::ApiKey { place: ApiKeyPlace::Cookie, name, .. } => {
                 if !text.bytes().all(is_cookie_byte) {
@@ -115,8 +145,13 @@ impl Proof {
             }
             Credential::PassThrough { .. } => return Ok(()),
         }
-        self.hidden.push(secret);
+        self.hide(secret);
         Ok(())
+    }
+
+    fn hide(&mut self, secret: Secret) {
+        self.hidden.extend(encoded_forms(secret.expose()));
+        self.hidden.push(secret);
     }
 
     /// Adds a token that was come by just now.
@@ -126,7 +161,7 @@ impl Proof {
     pub fn add_bearer(&mut self, token: &Secret) -> Result<(), &'static str> {
         is_header_value(token.expose())?;
         self.authorize(&format!("Bearer {}", token.expose()));
-        self.hidden.push(token.clone());
+        self.hide(token.clone());
         Ok(())
     }
 
@@ -201,7 +236,9 @@ mod tests {
         assert_eq!(made.query.as_ref().unwrap().expose(), "api%20key=a%26b%3D%C3%BC&z=1");
         assert_eq!(made.query_names, ["api%20key".into(), "z".into()] as [Box<str>; 2]);
         let hidden: Vec<&str> = made.hidden.iter().map(Secret::expose).collect();
-        assert_eq!(hidden, ["k 1", "a%26b%3D%C3%BC", "a&b=ü", "1", "abc", "def"]);
+        let forms = ["k%201", "k+1", "k 1", "a%26b%3D%C3%BC", "a%26b%3d%c3%bc", "a&b=ü"];
+        assert_eq!(hidden[..6], forms);
+        assert_eq!(hidden[6..], ["1", "abc", "def"]);
         let made = proof(&[Credential::WsSecurity {
             username: "u".to_owned(),
             password: text("p"),
@@ -211,6 +248,30 @@ mod tests {
         let expected =
             ResolvedCredential { username: "u".into(), password: Secret::new("p"), digest: true };
         assert_eq!(made.user, Some(expected));
+    }
+
+    #[test]
+    fn a_secret_has_the_forms_that_urls_give_it() {
+        let forms = |secret: &str| -> Vec<String> {
+            encoded_forms(secret).iter().map(|form| form.expose().to_owned()).collect()
+        };
+        assert_eq!(forms("plain-TOKEN_1.~"), [""; 0]);
+        assert_eq!(
+            forms("A/b+ c="),
+            [
+                "A%2Fb%2B%20c%3D",
+                "A%2Fb%2B+c%3D",
+                "A%2fb%2b%20c%3d",
+                "A%2fb%2b+c%3d",
+                "A/b%2B%20c%3D",
+                "A/b%2B+c%3D",
+                "A/b%2b%20c%3d",
+                "A/b%2b+c%3d",
+            ]
+        );
+        let headers = [("Authorization".into(), Secret::new("Token ab/cd==efgh"))];
+        let made = Proof::new(&headers, &[], |_| Err(String::new())).unwrap();
+        assert!(made.hidden.contains(&Secret::new("ab%2Fcd%3D%3Defgh")));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::catalog::{Proof, Secret, is_credential};
 
 /// Stands where a credential stood.
 const MARK: &str = "[removed]";
-/// A value shorter than this is not struck out: it would blacken ordinary words.
+/// A value shorter than this is not struck out. `test`, `1234` or `admin` stand in many an answer for
+/// something else, and an answer changed without a word is worse than a secret that anybody guesses.
 const SECRET_BYTES_MIN: usize = 8;
 
 /// What must not be shown of what a connection sends, and of what a tool always sends.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::catalog::{CircuitBreaker, CompiledConnection, Retries};
-use crate::rt::Deadline;
+use crate::rt;
 
 /// Second attempts that a connection may have before calls have earned any.
 const ATTEMPTS_SAVED_MAX: f64 = 10.0;
@@ -26,11 +26,10 @@ pub(crate) const WAIT_MAX: Duration = Duration::from_secs(10);
 /// How many connections are remembered.
 const CONNECTIONS_MAX: usize = 100_000;
 
-/// Waits between two requests of a call, with a deadline as every wait of a call.
+/// Waits between two requests of a call. A timer is large and few calls wait: it is apart from the
+/// future of the call.
 pub(crate) async fn pause(wait: Duration) {
-    let deadline = Deadline::new();
-    deadline.set(wait);
-    deadline.expired().await;
+    Box::pin(rt::sleep(wait)).await;
 }
 
 /// What is known of connections that are tried again or given a rest, over all cores.

@@ -32,6 +32,7 @@ mod message_types;
 mod names;
 pub mod openapi;
 mod parts;
+mod placeholders;
 mod plan;
 mod report;
 mod schema_change;

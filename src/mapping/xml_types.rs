@@ -142,6 +142,9 @@ pub struct XmlGroup {
     /// first of each belong together.
     #[serde(default, skip_serializing_if = "is_false")]
     pub repeats: bool,
+    /// Of a choice, whether one of its parts must stand there: a call without any is refused.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub required: bool,
     /// Its parts.
     pub content: Vec<XmlParticle>,
 }

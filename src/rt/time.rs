@@ -3,7 +3,9 @@
 //! A timer is as large as 800 bytes, in the future that holds it. What waits for long, or again and
 //! again, takes a [`Deadline`](super::Deadline) instead.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use super::raw::{Race, Within};
@@ -22,9 +24,28 @@ pub enum Either<A, B> {
     Right(B),
 }
 
-/// Waits for `duration`. A duration of zero is a fair yield: sockets and timers get their turn.
+/// Waits for `duration`, counted from the first poll. A duration of zero is a fair yield: sockets
+/// and timers get their turn. It may be polled by one task and then by another.
 pub async fn sleep(duration: Duration) {
-    monoio::time::sleep(duration).await;
+    let mut timer = pin!(monoio::time::sleep(duration));
+    let mut waiting: Option<Waker> = None;
+    poll_fn(move |context| {
+        if timer.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        let waker = context.waker();
+        if waiting.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            return Poll::Pending;
+        }
+        // A timer wakes whoever polled it first and nobody else: another task takes a new one.
+        if waiting.replace(waker.clone()).is_some() {
+            let until = timer.deadline();
+            timer.set(monoio::time::sleep_until(until));
+            return timer.as_mut().poll(context);
+        }
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Runs `future` for at most `duration`, then drops it.

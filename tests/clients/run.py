@@ -8,22 +8,17 @@ and port of its own, so groups run side by side and may kill theirs. Logs of gro
 stay in tests/.environment/logs.
 """
 
-import argparse
-import concurrent.futures
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 sys.dont_write_bytecode = True
-import wire  # noqa: E402: no __pycache__ in the source tree
-from report import Report, ends_cleanly, no_panics  # noqa: E402
+import groups  # noqa: E402: no __pycache__ in the source tree
+import wire  # noqa: E402
 from services import ENVIRONMENT, HERE, Httpbin, Ringway, StartError  # noqa: E402
 
 LOGS = ENVIRONMENT / "logs"
@@ -98,68 +93,31 @@ def drive(report, server, command, cases):
         report.line(f"FAIL the client program: exit {program.returncode}: {end}".replace("\n", " "))
 
 
-def run_group(group, binary, folder, httpbin, cases):
-    report = Report(group)
-    extra = wire.SETTINGS if group == "wire" else SDK_SETTINGS
-    try:
-        server = Ringway(binary, folder, httpbin.port, extra)
-    except (StartError, OSError, subprocess.SubprocessError) as error:
-        report.line(f"FAIL starting ringway: {error}".replace("\n", " "))
-        return report
-    try:
-        if group == "wire":
-            wire.run(report, server, cases)
-        else:
-            client, transport = group.split("/")
-            drive(report, server, [*CLIENTS[client], transport], cases)
-        if not cases:
-            report.case("ringway ends cleanly on SIGTERM", ends_cleanly, server)
-            report.case("nothing panicked", no_panics, server)
-    finally:
-        server.stop()
-    return report
+def run_cases(group, report, server, cases):
+    if group == "wire":
+        wire.run(report, server, cases)
+    else:
+        client, transport = group.split("/")
+        drive(report, server, [*CLIENTS[client], transport], cases)
 
 
 def main():
-    parser = argparse.ArgumentParser(description="official MCP clients against ringway")
-    parser.add_argument("--binary", required=True, type=Path)
-    parser.add_argument("words", nargs="*")
-    options = parser.parse_args()
-    if not options.binary.is_file():
-        parser.error(f"{options.binary} is not there; build it first")
-    naming = [word for word in options.words if any(word in group for group in GROUPS)]
-    cases = [word for word in options.words if word not in naming]
-    groups = [group for group in GROUPS if not naming or any(word in group for word in naming)]
+    parser = groups.arguments("official MCP clients against ringway")
+    options, chosen, cases = groups.parsed(parser, GROUPS)
 
-    # A signal must still stop the servers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    shutil.rmtree(LOGS, ignore_errors=True)
-    work = Path(tempfile.mkdtemp(prefix="ringway-clients."))
-    httpbin, reports = None, None
-    try:
-        httpbin = Httpbin(work / "httpbin.log")
-        with concurrent.futures.ThreadPoolExecutor(GROUPS_AT_ONCE) as pool:
-            waiting = [
-                pool.submit(run_group, group, options.binary, work / group, httpbin, cases)
-                for group in groups
-            ]
-            reports = [future.result() for future in waiting]
-    except StartError as error:
-        print(f"FAIL services: {error}", flush=True)
-        return 1
-    finally:
-        if httpbin:
-            httpbin.stop()
-        if reports is None or any(report.failed for report in reports):
-            shutil.copytree(
-                work, LOGS, ignore=shutil.ignore_patterns("data"), dirs_exist_ok=True
-            )
-            print(f"# logs are in {LOGS}", flush=True)
-        shutil.rmtree(work, ignore_errors=True)
-    passed = sum(report.passed for report in reports)
-    failures = sum(report.failed for report in reports)
-    print(f"# clients: {passed} passed, {failures} failed", flush=True)
-    return 1 if failures or passed == 0 else 0
+    def report_of(group, folder, httpbin):
+        extra = wire.SETTINGS if group == "wire" else SDK_SETTINGS
+        return groups.run_group(
+            group,
+            lambda: Ringway(options.binary, folder, httpbin.port, extra),
+            lambda report, server: run_cases(group, report, server, cases),
+            cases,
+        )
+
+    return groups.run(
+        "clients", LOGS, chosen, GROUPS_AT_ONCE, report_of,
+        shared=lambda work: Httpbin(work / "httpbin.log"),
+    )
 
 
 if __name__ == "__main__":

@@ -107,6 +107,9 @@ def images(tools):
         assert found_kind.split(";")[0] == kind, found_kind
         wanted = (PACKAGE / "templates/images" / file).read_bytes()
         assert found == wanted, f"{name}: {len(found)} bytes, not the {len(wanted)} of the file"
+    # It sends what is asked for, and nothing to those who want no image.
+    kind, found = tools.call("get_image").binary
+    assert kind == "image/webp" and found == (PACKAGE / "templates/images/wolf_1.webp").read_bytes(), kind
 
 
 def other_bytes(tools):

@@ -9,25 +9,20 @@ operations of each description are imported, imported with notes and skipped is 
 of a run with a failure stay in tests/.environment/imports-logs.
 """
 
-import argparse
-import concurrent.futures
 import json
-import shutil
-import signal
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "clients"))
 import description_cases  # noqa: E402: no __pycache__ in the source tree
+import groups  # noqa: E402
 import httpbin_cases  # noqa: E402
 import soap_cases  # noqa: E402
 import source_cases  # noqa: E402
 from imported import EXPECTED, HERE, start, verdicts  # noqa: E402
-from report import Report, ends_cleanly, no_panics  # noqa: E402
-from services import ENVIRONMENT, Httpbin, PortPrinter, StartError  # noqa: E402
+from services import ENVIRONMENT, Httpbin, PortPrinter  # noqa: E402
 
 LOGS = ENVIRONMENT / "imports-logs"
 
@@ -94,63 +89,25 @@ GROUPS = {
 }
 
 
-def run_group(group, binary, folder, expectations, cases):
-    report = Report(group)
-    try:
-        server = start(binary, folder)
-    except (StartError, OSError) as error:
-        report.line(f"FAIL starting ringway: {error}".replace("\n", " "))
-        return report
-    expect = expectations if group == "descriptions" else expectations.of
-    try:
-        GROUPS[group](report, server, folder, cases, expect)
-        if not cases:
-            report.case("ringway ends cleanly on SIGTERM", ends_cleanly, server)
-            report.case("nothing panicked", no_panics, server)
-    except (StartError, OSError) as error:
-        report.line(f"FAIL services: {error}".replace("\n", " "))
-    finally:
-        server.stop()
-    return report
-
-
 def main():
-    parser = argparse.ArgumentParser(description="imports into ringway, called end to end")
-    parser.add_argument("--binary", required=True, type=Path)
+    parser = groups.arguments("imports into ringway, called end to end")
     parser.add_argument("--rewrite", action="store_true")
-    parser.add_argument("words", nargs="*")
-    options = parser.parse_args()
-    if not options.binary.is_file():
-        parser.error(f"{options.binary} is not there; build it first")
-    naming = [word for word in options.words if any(word in group for group in GROUPS)]
-    cases = [word for word in options.words if word not in naming]
-    groups = [group for group in GROUPS if not naming or any(word in group for word in naming)]
+    options, chosen, cases = groups.parsed(parser, GROUPS)
     expectations = Expectations(options.rewrite)
 
-    # A signal must still stop the servers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    shutil.rmtree(LOGS, ignore_errors=True)
-    work = Path(tempfile.mkdtemp(prefix="ringway-imports."))
-    reports = None
-    try:
-        with concurrent.futures.ThreadPoolExecutor(len(groups)) as pool:
-            waiting = [
-                pool.submit(run_group, group, options.binary, work / group, expectations, cases)
-                for group in groups
-            ]
-            reports = [future.result() for future in waiting]
-    finally:
-        if reports is None or any(report.failed for report in reports):
-            ignored = shutil.ignore_patterns("data")
-            shutil.copytree(work, LOGS, ignore=ignored, dirs_exist_ok=True)
-            print(f"# logs are in {LOGS}", flush=True)
-        shutil.rmtree(work, ignore_errors=True)
+    def report_of(group, folder, _shared):
+        expect = expectations if group == "descriptions" else expectations.of
+        return groups.run_group(
+            group,
+            lambda: start(options.binary, folder),
+            lambda report, server: GROUPS[group](report, server, folder, cases, expect),
+            cases,
+        )
+
+    code = groups.run("imports", LOGS, chosen, len(chosen), report_of)
     if options.rewrite:
         expectations.write()
-    passed = sum(report.passed for report in reports)
-    failures = sum(report.failed for report in reports)
-    print(f"# imports: {passed} passed, {failures} failed", flush=True)
-    return 1 if failures or passed == 0 else 0
+    return code
 
 
 if __name__ == "__main__":

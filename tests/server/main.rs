@@ -36,6 +36,7 @@ mod large;
 mod lifecycle;
 mod limits;
 mod listening;
+mod long;
 mod media;
 mod modern;
 mod names;

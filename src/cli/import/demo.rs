@@ -55,6 +55,8 @@ impl DemoApi {
             format: None,
             options: Options { base_url: base_url.map(str::to_owned), ..Options::default() },
             allow_remote: false,
+            // What is tried out is the operator's own, as are the addresses its tools reach.
+            allow_private: true,
             tenant: owner.tenant,
             allowances: Vec::new(),
             settings,

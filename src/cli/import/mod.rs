@@ -103,6 +103,9 @@ pub(super) struct Arguments {
     /// Let a description that is a file refer to documents on the network
     #[arg(long)]
     allow_remote: bool,
+    /// Let the host of the URL be one whose name leads to addresses that are not public
+    #[arg(long)]
+    allow_private: bool,
     /// Publish new tools, and change published ones
     #[arg(long)]
     publish: bool,
@@ -165,6 +168,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
             server: arguments.server.clone(),
         },
         allow_remote: arguments.allow_remote,
+        allow_private: arguments.allow_private,
         tenant: tenant.as_str(),
         allowances: allowances.unwrap_or_default(),
         settings: &settings.downstream,

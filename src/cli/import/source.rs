@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
+use url::{Host, Url};
 
 use super::super::{CommandError, output};
 use super::Format;
 use crate::{
-    downstream::{FetchRules, Fetched, Fetcher},
+    downstream::{FetchError, FetchRules, Fetched, Fetcher},
     import::{
         self, Archive, DOCUMENT_BYTES_MAX, DOCUMENTS_BYTES_MAX, DOCUMENTS_MAX, Description,
         Detected, Documents, ImportError, Location, Options, Step, detect,
@@ -78,6 +79,15 @@ pub(in crate::cli) fn shown(source: &str) -> String {
 fn is_url(text: &str) -> bool {
     let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+/// Whether the host of a URL is an address itself: where a name leads is up to somebody else.
+fn is_address(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.trim_end_matches('.') == "localhost",
+        Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
+        None => false,
+    }
 }
 
 fn usage(error: impl ToString) -> CommandError {
@@ -249,6 +259,8 @@ pub(in crate::cli) struct Reading<'a> {
     pub(in crate::cli) format: Option<Format>,
     pub(in crate::cli) options: Options,
     pub(in crate::cli) allow_remote: bool,
+    /// Whether the host of the source may be anywhere, although it is a name.
+    pub(in crate::cli) allow_private: bool,
     /// For whom.
     pub(in crate::cli) tenant: &'a str,
     /// Networks that are not public and may be reached.
@@ -358,7 +370,9 @@ impl Reading<'_> {
     fn fetch(&self, source: &Source, some: &[Location]) -> Result<Vec<Asked>, CommandError> {
         let mut rules = FetchRules::new(self.tenant, self.settings, DOCUMENT_BYTES_MAX);
         rules.allowed.clone_from(&self.allowances);
-        rules.named = source.url().and_then(|url| url::Url::parse(url.as_str()).ok());
+        let named = source.url().and_then(|url| Url::parse(url.as_str()).ok());
+        let is_name = named.as_ref().is_some_and(|url| !is_address(url));
+        rules.named = named.filter(|url| self.allow_private || is_address(url));
         rt::install_crypto_provider();
         // Where no https server can be verified, plain http still works.
         let tls = ClientTls::new(&self.settings.extra_roots).ok();
@@ -369,7 +383,16 @@ impl Reading<'_> {
             let mut fetched = Vec::with_capacity(some.len());
             for location in some {
                 let document = fetcher.fetch(location.as_str()).await;
-                fetched.push((location.clone(), document.map_err(|error| error.to_string())));
+                let is_root = *location == source.root;
+                fetched.push((
+                    location.clone(),
+                    document.map_err(|error| match error {
+                        FetchError::Refused { .. } if is_root && is_name => {
+                            format!("{error}; or name it for this import with --allow-private")
+                        }
+                        error => error.to_string(),
+                    }),
+                ));
             }
             fetched
         };

@@ -116,6 +116,7 @@ fn a_long_row_of_documents_ends() {
         format: Some(Format::Openapi),
         options: Options::default(),
         allow_remote: false,
+        allow_private: false,
         tenant: "demo",
         allowances: Vec::new(),
         settings: &settings,
@@ -123,4 +124,21 @@ fn a_long_row_of_documents_ends() {
     assert!(reading.read(opened(&folder, "0.json")).is_ok());
     let refused = reading.read_within(opened(&folder, "0.json"), 20_000).unwrap_err();
     assert!(refused.to_string().contains("too long a row"), "{refused}");
+}
+
+/// Whoever writes an address knows where it is; where a name leads is up to somebody else.
+#[test]
+fn an_address_is_named_by_whoever_writes_it() {
+    for (url, expected) in [
+        ("http://127.0.0.1:8000/a.json", true),
+        ("http://[::1]/a.json", true),
+        ("http://10.0.0.7/a.json", true),
+        ("http://localhost/a.json", true),
+        ("http://LOCALHOST./a.json", true),
+        ("http://a.localhost/a.json", false),
+        ("https://api.example.com/a.json", false),
+        ("http://10.0.0.7.nip.io/a.json", false),
+    ] {
+        assert_eq!(is_address(&Url::parse(url).unwrap()), expected, "{url}");
+    }
 }

@@ -9,9 +9,8 @@ use url::Url;
 use super::clean;
 use super::security::{Demand, Scheme, Security};
 use super::servers::Server;
-use crate::catalog::{
-    ApiKeyPlace, Credential, SecretReference, SecretSource, TokenEndpointAuthentication,
-};
+use crate::catalog::{ApiKeyPlace, Credential, TokenEndpointAuthentication};
+use crate::import::placeholders::{CLIENT_ID, USERNAME, from_environment, variable};
 use crate::import::{DescribedConnection, Operation, Verdict};
 use crate::mapping::{FieldRule, Location};
 
@@ -21,9 +20,6 @@ const CONNECTIONS_MAX: usize = 100;
 const NOTES_MAX: usize = 24;
 /// Most scopes that one token is asked for with.
 const SCOPES_MAX: usize = 200;
-/// What stands where the operator has to write a name of his own.
-const USERNAME: &str = "username";
-const CLIENT_ID: &str = "client-id";
 
 /// The connections found so far.
 #[derive(Debug, Default)]
@@ -204,7 +200,7 @@ impl Found {
 fn credential(title: &str, demand: Demand, notes: &mut Vec<String>) -> Option<Credential> {
     let variable = variable(&format!("{title} {}", demand.name));
     let shown = clean::quoted(&demand.name);
-    let secret = || SecretSource::Elsewhere(SecretReference::Environment(variable.clone()));
+    let secret = || from_environment(&variable);
     let mut need = |what: &str| notes.push(format!("{shown} needs {what}"));
     Some(match demand.scheme {
         Scheme::ApiKey { place, name } => {
@@ -250,18 +246,4 @@ fn credential(title: &str, demand: Demand, notes: &mut Vec<String>) -> Option<Cr
         }
         Scheme::Unusable(_) => return None,
     })
-}
-
-/// A name in capitals, as the environment has them.
-fn variable(text: &str) -> String {
-    let parts: Vec<String> = text
-        .split(|character: char| !character.is_ascii_alphanumeric())
-        .filter(|part| !part.is_empty())
-        .map(str::to_ascii_uppercase)
-        .collect();
-    let mut name: String = parts.join("_").chars().take(100).collect();
-    if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        name.insert_str(0, "API_");
-    }
-    name
 }

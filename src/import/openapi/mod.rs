@@ -8,7 +8,7 @@
 //! library    documents, `$id`s, anchors, references, cycles
 //! schema     one schema, alone, as JSON Schema 2020-12 (references, words, demands, merge, unions)
 //! rules      a schema as a field rule          verify   rules that the mapping takes
-//! parameters, body, response                   what an operation consists of
+//! templates, parameters, body, response        what an operation consists of
 //! xml        bodies of XML                         xml_words  what a schema says of it
 //! servers, security, connections               where it goes and with what
 //! operation  all of it together
@@ -39,6 +39,7 @@ mod rules;
 mod schema;
 mod security;
 mod servers;
+mod templates;
 mod text;
 mod unions;
 mod verify;

@@ -9,6 +9,7 @@ use super::notes::Notes;
 use super::parameters;
 use super::schema::{Allowance, Direction};
 use super::security::{Scheme, Security};
+use super::templates::Template;
 use super::verify;
 use super::{Reader, texts};
 use crate::catalog::{ApiKeyPlace, ToolMethod};
@@ -68,14 +69,14 @@ impl<'a> Reader<'a> {
         holders.dedup_by_key(|spot| spot.address());
         holders.push(operation);
         let declared = self.declared(&holders, notes)?;
-        let (path, placeholders) = parameters::template(&path, &declared.path_names());
-        let placeholders: Vec<&str> = placeholders.iter().map(String::as_str).collect();
+        let template = Template::of(&path, &declared.path_names())?;
         let mut allowance = Allowance::new(Direction::Input);
-        let found = self.parameters(&declared, &placeholders, &mut allowance, notes);
-        let mut tool = OperationTool::new(tool_method, path, String::new());
+        let found = self.parameters(&declared, &template, &mut allowance, notes);
+        let mut tool = OperationTool::new(tool_method, template.path, String::new());
         tool.fields = found.rules;
         tool.idempotency_key_header = found.idempotency_key_header;
         let rule = self.add_body(&mut tool, operation, &declared, &mut allowance, notes)?;
+        tool.fields.extend(self.accept(operation));
         let mut allowance = Allowance::new(Direction::Output);
         let answer = self.answer(operation, &mut allowance, notes);
         tool.response_fields = answer.rules;
@@ -94,7 +95,7 @@ impl<'a> Reader<'a> {
         let mut servers = vec![operation];
         servers.extend(items);
         let mut server = self.server(&servers);
-        server.notes.extend(security.choice.clone());
+        server.notes.extend(security.of_connection.iter().cloned());
         tool.connection = connections.of(server, &security)?;
         security.notes.iter().for_each(|note| notes.add(note));
         if security.is_open && self.has_schemes() {

@@ -8,6 +8,7 @@ use super::library::Spot;
 use super::notes::Notes;
 use super::rules;
 use super::schema::{Allowance, Direction};
+use super::templates::Template;
 use super::words;
 use super::{Reader, Version, items};
 use crate::mapping::{FieldRule, FieldType, Location, ParameterStyle, RULES_MAX};
@@ -77,7 +78,8 @@ impl<'a> Reader<'a> {
     /// Reads the `parameters` of all holders; later ones go before earlier ones.
     ///
     /// # Errors
-    /// When there are more than a mapping may have.
+    /// When there are more than a mapping may have, or one cannot be read without which a request
+    /// may be less than the description demands.
     pub(super) fn declared(
         &self,
         holders: &[Spot<'a>],
@@ -90,7 +92,15 @@ impl<'a> Reader<'a> {
             }
             for parameter in items(holder.get("parameters")) {
                 let parameter = self.index.below(*holder, parameter);
-                let outcome = self.index.follow(parameter).and_then(|spot| {
+                let followed = self.index.follow(parameter);
+                // Nobody knows whether one is required that is not there.
+                let may_be_required = match &followed {
+                    Ok(spot) => {
+                        spot.flag("required") == Some(true) || spot.text("in") == Some("path")
+                    }
+                    Err(_) => parameter.flag("required") != Some(false),
+                };
+                let outcome = followed.and_then(|spot| {
                     let name = spot.text("name");
                     let place = spot.text("in").ok_or("it has no `in`")?;
                     let name = name.or((place == "body").then_some(""));
@@ -99,29 +109,41 @@ impl<'a> Reader<'a> {
                 if let Err(error) = outcome {
                     let name = parameter.text("name").map(clean::quoted);
                     let name = name.map(|name| format!(" {name}")).unwrap_or_default();
-                    notes.add(format!("a parameter{name} cannot be read: {error}"));
+                    let reason = format!("a parameter{name} cannot be read: {error}");
+                    if may_be_required {
+                        return Err(reason);
+                    }
+                    notes.add(reason);
                 }
             }
         }
         Ok(declared)
     }
 
-    /// The rules of all parameters that are no part of the body. `placeholders` are those of the
-    /// path.
+    /// The rules of all parameters that are no part of the body.
     pub(super) fn parameters(
         &self,
         declared: &Declared<'a>,
-        placeholders: &[&str],
+        template: &Template,
         allowance: &mut Allowance,
         notes: &mut Notes,
     ) -> Parameters {
         let mut parameters = Parameters::default();
+        let placeholders = template.placeholders.as_slice();
         for (location, name, spot) in &declared.placed {
             let is_required = spot.flag("required") == Some(true);
             notes.about(format!("{location} {}", clean::quoted(name)));
             let lower = name.to_ascii_lowercase();
-            if *location == Location::Path && !placeholders.contains(name) {
-                notes.add("the path has no such placeholder; left out");
+            let is_placeholder = placeholders.iter().any(|known| known == name);
+            if *location == Location::Path && !is_placeholder {
+                match template.asked_by(name) {
+                    Some(asked) => parameters.rules.push(FieldRule {
+                        required: true,
+                        exposed_field_name: asked.exposed(),
+                        ..self.parameter(*spot, Location::Query, &asked.name, allowance, notes)
+                    }),
+                    None => notes.add("the path has no such placeholder; left out"),
+                }
             } else if *location == Location::Header && IGNORED_HEADERS.contains(&lower.as_str()) {
                 notes.add("this header is set by the runtime or the credential; left out");
             } else if *location == Location::Header && lower == IDEMPOTENCY_KEY {
@@ -136,19 +158,36 @@ impl<'a> Reader<'a> {
             }
             notes.about("");
         }
-        let undeclared = |name: &&&str| !declared.path_names().contains(*name);
+        let path_names = declared.path_names();
         let mut added: Vec<&str> = Vec::new();
-        for name in placeholders.iter().filter(undeclared) {
-            if added.contains(name) {
+        for name in placeholders.iter().map(String::as_str) {
+            if path_names.contains(&name) || added.contains(&name) {
                 continue;
             }
             added.push(name);
-            let name = *name;
             notes.add(format!("path {}: not described; it is taken as text", clean::quoted(name)));
             parameters.rules.push(FieldRule {
                 required: true,
                 field_type: Some(FieldType::String),
                 ..FieldRule::new(name, Location::Path)
+            });
+        }
+        for asked in &template.asked {
+            let has_it = |(location, name, _): &(Location, &str, Spot<'_>)| match location {
+                Location::Query => *name == asked.name,
+                Location::Path => *name == asked.argument,
+                _ => false,
+            };
+            if declared.placed.iter().any(has_it) {
+                continue;
+            }
+            let name = clean::quoted(&asked.name);
+            notes.add(format!("query {name}: described in the path only; it is taken as text"));
+            parameters.rules.push(FieldRule {
+                required: asked.is_required,
+                exposed_field_name: asked.exposed(),
+                field_type: Some(FieldType::String),
+                ..FieldRule::new(asked.name.as_str(), Location::Query)
             });
         }
         parameters
@@ -305,66 +344,9 @@ pub(super) fn is_json(media: &str) -> bool {
             .is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
 }
 
-/// A path with its placeholders under the names that parameters have: `{id:[0-9]+}` and `{+id}` are
-/// `{id}` where that is declared.
-pub(super) fn template(path: &str, declared: &[&str]) -> (String, Vec<String>) {
-    let mut out = String::with_capacity(path.len());
-    let mut names = Vec::new();
-    let mut rest = path;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some(end) = closing(after) else { break };
-        let (inside, after) = (&after[..end], &after[end + 1..]);
-        out.push_str(before);
-        let bare = inside.split(':').next().unwrap_or(inside);
-        let bare = bare.trim_start_matches('+').trim_end_matches('*').trim();
-        let name = if declared.contains(&inside) {
-            inside
-        } else {
-            let same = |known: &&&str| known.eq_ignore_ascii_case(bare);
-            declared.iter().find(same).copied().unwrap_or(inside)
-        };
-        out.push('{');
-        out.push_str(name);
-        out.push('}');
-        names.push(name.to_owned());
-        rest = after;
-    }
-    out.push_str(rest);
-    (out, names)
-}
-
-/// Where a placeholder ends; an expression in it may have braces of its own.
-fn closing(text: &str) -> Option<usize> {
-    let mut open = 0_usize;
-    for (at, character) in text.char_indices() {
-        match character {
-            '{' => open += 1,
-            '}' if open == 0 => return Some(at),
-            '}' => open -= 1,
-            _ => {}
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn placeholders_have_the_names_of_their_parameters() {
-        for (path, declared, expected) in [
-            ("/a/{id}/b", vec!["id"], "/a/{id}/b"),
-            ("/{id:[0-9]{2}}/x", vec!["id"], "/{id}/x"),
-            ("/{+name}:undelete", vec!["name"], "/{name}:undelete"),
-            ("/{petid}", vec!["petId"], "/{petId}"),
-            ("/{a}/{b}/x/{a}", vec!["a", "b"], "/{a}/{b}/x/{a}"),
-            ("/{a", vec!["a"], "/{a"),
-            ("/{other}", vec!["a"], "/{other}"),
-        ] {
-            assert_eq!(template(path, &declared).0, expected, "{path}");
-        }
-    }
 
     #[test]
     fn json_is_told_by_its_content_type() {

@@ -12,13 +12,18 @@ use super::rules;
 use super::schema::{Allowance, Direction};
 use super::words;
 use super::{Reader, Version, members, texts};
-use crate::mapping::{FieldRule, RULES_MAX, XmlElement};
+use crate::mapping::{FieldRule, Location, RULES_MAX, XmlElement};
 
 /// Most successes of one operation that are looked at.
 const SUCCESSES_MAX: usize = 12;
 
 /// What the root element of an answer is called that the description gives no name.
 const ROOT: &str = "root";
+/// Most content types that are looked at.
+const MEDIAS_MAX: usize = 100;
+/// Most content types that are asked for, and what any other is worth beside them.
+const ASKED_MAX: usize = 8;
+const ANY_OTHER: &str = "*/*;q=0.1";
 
 /// What of an answer is described.
 #[derive(Debug, Default)]
@@ -39,6 +44,29 @@ enum Content<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// The `Accept` that a request needs, as a rule that no client sees.
+    pub(super) fn accept(&self, operation: Spot<'a>) -> Option<FieldRule> {
+        let mut medias: Vec<&'a str> = Vec::new();
+        if self.version == Version::V20 {
+            let produces = operation.get("produces").or_else(|| self.root.get("produces"));
+            medias.extend(texts(produces).take(MEDIAS_MAX));
+        } else {
+            let responses = self.index.member(operation, "responses")?;
+            let all = members(Some(responses.value));
+            let successes = all.filter(|(key, _)| key.starts_with('2')).take(SUCCESSES_MAX);
+            for (_, response) in successes {
+                let response = self.index.follow(self.index.below(responses, response));
+                let content = response.ok().and_then(|spot| self.index.member(spot, "content"));
+                let listed = content.and_then(|content| content.value.as_object());
+                medias.extend(listed.into_iter().flatten().map(|(media, _)| media.as_str()));
+            }
+            medias.truncate(MEDIAS_MAX);
+        }
+        let accepted = accepted(&medias)?;
+        let rule = FieldRule::new("Accept", Location::Header);
+        Some(FieldRule { constant: Some(Value::String(accepted)), ..rule })
+    }
+
     /// What the successes of an operation bring.
     pub(super) fn answer(
         &self,
@@ -196,4 +224,33 @@ fn brings_xml(media: &str) -> bool {
 
 fn note_other(media: &str, notes: &mut Notes) {
     notes.add(format!("it is {}, not JSON", clean::quoted(media)));
+}
+
+/// What to ask for where the described types are others than the runtime asks for by itself: those
+/// of JSON where there are some, else all, in their order.
+fn accepted(medias: &[&str]) -> Option<String> {
+    let essence = |media: &str| media.split(';').next().unwrap_or_default().trim().to_owned();
+    let is_usual = |media: &str| {
+        matches!(essence(media).as_str(), "application/json" | "application/*" | "*/*")
+    };
+    if medias.iter().any(|media| is_usual(media)) {
+        return None;
+    }
+    let is_sound = |media: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.+-*_!#$&^".contains(&byte);
+        media.matches('/').count() == 1 && media.len() < 100 && media.bytes().all(is_plain)
+    };
+    let has_json = medias.iter().any(|media| is_json(media));
+    let wanted = medias.iter().filter(|media| !has_json || is_json(media));
+    let mut asked: Vec<String> = Vec::new();
+    for media in wanted.map(|media| essence(media)).filter(|media| is_sound(media)) {
+        if asked.len() < ASKED_MAX && !asked.contains(&media) {
+            asked.push(media);
+        }
+    }
+    if asked.is_empty() {
+        return None;
+    }
+    asked.push(ANY_OTHER.to_owned());
+    Some(asked.join(", "))
 }

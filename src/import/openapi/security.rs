@@ -66,8 +66,8 @@ pub(super) struct Security {
     pub(super) demands: Vec<Demand>,
     /// The operation needs none.
     pub(super) is_open: bool,
-    /// What else would do; a matter of the connection.
-    pub(super) choice: Option<String>,
+    /// What else would do, and what cannot be sent besides: matters of the connection.
+    pub(super) of_connection: Vec<String>,
     pub(super) notes: Vec<String>,
 }
 
@@ -90,7 +90,8 @@ fn one_for_each_place(demands: &[Demand]) -> (Vec<Demand>, Option<String>) {
     let names: Vec<String> = left.iter().map(|demand| clean::quoted(&demand.name)).collect();
     let note = (!names.is_empty()).then(|| {
         let left = names.join(" and ");
-        format!("it asks for {} too, which would be sent in the place of {}", left, shown(&kept))
+        let kept = shown(&kept);
+        format!("{left} is asked for too, and would be sent in the place of {kept}")
     });
     (kept, note)
 }
@@ -132,13 +133,11 @@ impl<'a> Reader<'a> {
             }
         }
         let (demands, doubled) = one_for_each_place(demands);
-        if let Some(doubled) = doubled {
-            security.notes.push(doubled);
-        }
+        security.of_connection.extend(doubled);
         if !others.is_empty() {
             let others = others.join(" or ");
-            security.choice =
-                Some(format!("of credentials {taken} is taken; {others} would do too"));
+            let note = format!("of credentials {taken} is taken; {others} would do too");
+            security.of_connection.push(note);
         }
         if is_optional {
             security.notes.push("it can be called without credentials too".to_owned());
@@ -252,10 +251,18 @@ mod tests {
                 // Google's descriptions ask for both, which are flows of one token.
                 &[demand("Oauth2", token()), demand("Oauth2c", token())],
                 &["Oauth2"],
-                Some("it asks for `Oauth2c` too, which would be sent in the place of `Oauth2`"),
+                Some("`Oauth2c` is asked for too, and would be sent in the place of `Oauth2`"),
             ),
-            (&[demand("a", token()), demand("b", Scheme::Basic)], &["b"], Some("`a` too")),
-            (&[demand("a", Scheme::Basic), key("b", "AUTHORIZATION")], &["a"], Some("`b` too")),
+            (
+                &[demand("a", token()), demand("b", Scheme::Basic)],
+                &["b"],
+                Some("`a` is asked for too"),
+            ),
+            (
+                &[demand("a", Scheme::Basic), key("b", "AUTHORIZATION")],
+                &["a"],
+                Some("`b` is asked for too"),
+            ),
             (&[key("a", "X-App"), demand("b", token()), key("c", "X-Key")], &["a", "b", "c"], None),
         ];
         for (demands, wanted, said) in cases {

@@ -10,6 +10,9 @@ use super::{Reader, Version, items, members, texts};
 
 /// Most servers of one list that are looked at.
 const SERVERS_MAX: usize = 50;
+/// Most values of a variable that are looked at, and that are told.
+const VALUES_MAX: usize = 1_000;
+const VALUES_TOLD_MAX: usize = 20;
 
 /// Where an operation is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +55,14 @@ impl<'a> Reader<'a> {
         servers.retain(|(_, url, _)| is_reached(url));
         let wished = self.options.server.as_deref();
         let position = wished.and_then(|wished| picked(&servers, wished));
+        if let (None, Some(wished)) = (position, wished) {
+            let all = items(Some(listed.value)).take(SERVERS_MAX);
+            let mut spots = all.map(|item| self.index.below(listed, item));
+            if let Some(spot) = spots.find(|spot| can_be(*spot, wished)) {
+                server.base_url = self.absolute(spot, wished, &mut server.notes);
+                return server;
+            }
+        }
         let Some((spot, url, notes)) = servers.get(position.unwrap_or(0)) else {
             server.notes = unknown;
             return server;
@@ -138,26 +149,20 @@ fn substituted(server: Spot<'_>, notes: &mut Vec<String>) -> Option<String> {
         url.push_str(before);
         let variable = members(variables).find(|(known, _)| *known == name);
         let variable = variable.map(|(_, variable)| variable);
-        let default = variable.and_then(|variable| variable.get("default"));
-        let first = variable.and_then(|variable| items(variable.get("enum")).next());
-        let value = match default.or(first) {
-            Some(Value::String(text)) => text.clone(),
-            Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
-            _ => {
-                let name = clean::quoted(name);
-                notes
-                    .push(format!("the variable {name} of a server has no value; say where it is"));
-                return None;
-            }
+        let known = values(variable);
+        let default = variable.and_then(|variable| variable.get("default")).and_then(plain);
+        let Some(value) = default.or_else(|| known.first().cloned()) else {
+            let name = clean::quoted(name);
+            notes.push(format!("the variable {name} of a server has no value; say where it is"));
+            return None;
         };
-        let others: Vec<String> = variable
-            .and_then(|variable| variable.get("enum"))
-            .into_iter()
-            .flat_map(|list| texts(Some(list)))
-            .filter(|other| *other != value)
-            .take(8)
-            .map(clean::quoted)
-            .collect();
+        let others = known.iter().filter(|other| **other != value);
+        let mut others: Vec<String> = others.map(|other| clean::quoted(other)).collect();
+        let more = others.len().saturating_sub(VALUES_TOLD_MAX);
+        others.truncate(VALUES_TOLD_MAX);
+        if more > 0 {
+            others.push(format!("{more} more"));
+        }
         let others = if others.is_empty() {
             String::new()
         } else {
@@ -170,6 +175,58 @@ fn substituted(server: Spot<'_>, notes: &mut Vec<String>) -> Option<String> {
     }
     url.push_str(rest);
     Some(url)
+}
+
+/// The values that a variable may have: those listed, else the one it has by default.
+fn values(variable: Option<&Value>) -> Vec<String> {
+    let listed = variable.and_then(|variable| variable.get("enum"));
+    let listed: Vec<String> = items(listed).filter_map(plain).take(VALUES_MAX).collect();
+    if !listed.is_empty() {
+        return listed;
+    }
+    let default = variable.and_then(|variable| variable.get("default"));
+    default.and_then(plain).into_iter().collect()
+}
+
+/// A value as it stands in a URL.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether a server's URL is this one with values that its variables may have.
+fn can_be(server: Spot<'_>, wished: &str) -> bool {
+    let wished = wished.trim_end_matches('/');
+    let mut rest = server.text("url").unwrap_or_default().trim().trim_end_matches('/');
+    let variables = server.get("variables");
+    // How much of it has been found, in every way that is still possible.
+    let mut found: Vec<usize> = vec![0];
+    while !rest.is_empty() && !found.is_empty() {
+        let (plain, after) = rest.split_once('{').unwrap_or((rest, ""));
+        let is_last = plain.len() == rest.len();
+        found.retain(|at| wished[*at..].starts_with(plain));
+        for at in &mut found {
+            *at += plain.len();
+        }
+        if is_last {
+            break;
+        }
+        let Some((name, after)) = after.split_once('}') else { return false };
+        rest = after;
+        let variable = members(variables).find(|(known, _)| *known == name);
+        let values = values(variable.map(|(_, variable)| variable));
+        let ways = found.iter().flat_map(|at| {
+            let fitting = values.iter().filter(|value| wished[*at..].starts_with(value.as_str()));
+            fitting.map(move |value| at + value.len())
+        });
+        found = ways.collect();
+        found.sort_unstable();
+        found.dedup();
+    }
+    found.contains(&wished.len())
 }
 
 /// By place, URL or description.

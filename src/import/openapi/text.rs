@@ -10,6 +10,7 @@
 use std::cell::Cell;
 use std::fmt;
 
+use encoding_rs::{Encoding, UTF_8};
 use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
@@ -50,9 +51,14 @@ pub(super) fn parse(
     bytes: &[u8],
     room: &mut Room,
 ) -> Result<Value, ImportError> {
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| ImportError::unusable(location, "it is no text in UTF-8"))?;
+    // YAML 1.2, section 5.2: a byte order mark says which it is.
+    let (encoding, mark) = Encoding::for_bom(bytes).unwrap_or((UTF_8, 0));
+    let text = encoding
+        .decode_without_bom_handling_and_without_replacement(bytes.get(mark..).unwrap_or_default());
+    let text = text.ok_or_else(|| {
+        ImportError::unusable(location, format!("it is no text in {}", encoding.name()))
+    })?;
+    let text = &*text;
     if text.trim_start().starts_with(['{', '[']) {
         json(location, text, room)
     } else {
@@ -403,5 +409,26 @@ mod tests {
         let heavy = format!("[{}1]", "{},".repeat(WEIGHT_MAX / 9 + 1));
         let error = parse(&location, heavy.as_bytes(), &mut Room::new()).unwrap_err();
         assert!(matches!(error, ImportError::Limit { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_tells_the_encoding() {
+        let location = Location::parse("bundle:/api.yaml").unwrap();
+        let wide = |text: &str, bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            format!("\u{feff}{text}").encode_utf16().flat_map(bytes).collect()
+        };
+        for text in ["{\"a\": \"é𝄞\"}", "a: é𝄞\n"] {
+            let utf8 = format!("\u{feff}{text}").into_bytes();
+            for bytes in [utf8, wide(text, u16::to_le_bytes), wide(text, u16::to_be_bytes)] {
+                let tree = parse(&location, &bytes, &mut Room::new()).unwrap();
+                assert_eq!(tree, serde_json::json!({"a": "é𝄞"}), "{bytes:?}");
+            }
+        }
+        let mut half = wide("a: 1", u16::to_le_bytes);
+        half.pop();
+        for (bytes, encoding) in [(&*half, "UTF-16LE"), (&b"a: \xff"[..], "UTF-8")] {
+            let error = parse(&location, bytes, &mut Room::new()).unwrap_err().to_string();
+            assert!(error.contains(&format!("no text in {encoding}")), "{error}");
+        }
     }
 }

@@ -3,7 +3,8 @@
 use super::super::DescribedConnection;
 use super::policy::Asked;
 use super::ports::Address;
-use crate::catalog::{Credential, SecretReference, SecretSource};
+use crate::catalog::Credential;
+use crate::import::placeholders::{self, USERNAME, from_environment};
 
 /// One for each host and what is asked for there.
 #[derive(Debug, Default)]
@@ -48,8 +49,8 @@ fn described(service: &str, address: &Address, asked: &[Asked]) -> DescribedConn
                      password into the environment as {variable}"
                 ));
                 credentials.push(Credential::WsSecurity {
-                    username: String::new(),
-                    password: from_environment(variable),
+                    username: USERNAME.to_owned(),
+                    password: from_environment(&variable),
                     digest: *is_digest,
                 });
             }
@@ -60,8 +61,8 @@ fn described(service: &str, address: &Address, asked: &[Asked]) -> DescribedConn
                      into the environment as {variable}"
                 ));
                 credentials.push(Credential::Basic {
-                    username: String::new(),
-                    password: from_environment(variable),
+                    username: USERNAME.to_owned(),
+                    password: from_environment(&variable),
                 });
             }
             Asked::Certificate => {
@@ -83,23 +84,9 @@ fn described(service: &str, address: &Address, asked: &[Asked]) -> DescribedConn
     }
 }
 
-fn from_environment(variable: String) -> SecretSource {
-    SecretSource::Elsewhere(SecretReference::Environment(variable))
-}
-
 /// A variable named after the connection and what it is for.
 fn variable(service: &str, purpose: &str) -> String {
-    let mut name: String = service
-        .chars()
-        .map(
-            |letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' },
-        )
-        .take(60)
-        .collect();
-    if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        name.insert_str(0, "API_");
-    }
-    format!("{name}_{purpose}")
+    placeholders::variable(&format!("{service} {purpose}"))
 }
 
 #[cfg(test)]
@@ -115,10 +102,10 @@ mod tests {
         assert_eq!(connections.place("Other", &at("https://a.test"), &token), 0);
         assert_eq!(connections.place("Other", &at("https://a.test"), &[]), 1);
         let list = connections.into_list();
-        let password = from_environment("GR__EN_SHOP_WS_SECURITY_PASSWORD".to_owned());
+        let password = from_environment("GR_EN_SHOP_WS_SECURITY_PASSWORD");
         assert_eq!(
             list[0].credentials,
-            [Credential::WsSecurity { username: String::new(), password, digest: true }]
+            [Credential::WsSecurity { username: USERNAME.to_owned(), password, digest: true }]
         );
     }
 }

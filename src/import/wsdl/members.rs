@@ -173,7 +173,8 @@ fn alternatives(content: &[Particle], is_required: bool, repeats: bool) -> Strin
         return String::new();
     }
     let many = match (repeats, is_required) {
-        (true, _) => "There may be any number of",
+        (true, true) => "There is at least one of",
+        (true, false) => "There may be any number of",
         (false, true) => "There is exactly one of",
         (false, false) => "There is at most one of",
     };

@@ -188,10 +188,12 @@ impl Model {
             }
             Particle::Sequence { repeats, content } => XmlParticle::Sequence(XmlGroup {
                 repeats: *repeats,
+                required: false,
                 content: content.iter().map(|part| self.particle(part, false)).collect(),
             }),
-            Particle::Choice { repeats, content, .. } => XmlParticle::Choice(XmlGroup {
+            Particle::Choice { repeats, is_required, content } => XmlParticle::Choice(XmlGroup {
                 repeats: *repeats,
+                required: *is_required,
                 content: content.iter().map(|part| self.particle(part, true)).collect(),
             }),
             Particle::Any { member, repeats, .. } => {

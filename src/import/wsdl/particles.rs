@@ -36,6 +36,14 @@ impl Standing<'_> {
     }
 }
 
+/// The parts of a sequence or a choice, and of how many of them nothing has to be there.
+#[derive(Debug, Default)]
+struct Group {
+    content: Vec<Particle>,
+    all_can_be_empty: bool,
+    one_can_be_empty: bool,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Occurs {
     least: u32,
@@ -96,20 +104,24 @@ impl<'t> Builder<'_, 't> {
         Ok(content)
     }
 
+    /// Adds what a particle is; tells whether nothing of it has to be there.
     fn particle(
         &mut self,
         place: Place<'t>,
         standing: Standing<'_>,
         members: &mut Members,
         out: &mut Vec<Particle>,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         self.step()?;
         let occurs = Occurs::of(place);
         if occurs.most == 0 {
-            return Ok(());
+            return Ok(true);
         }
         match place.element.local() {
-            "element" => self.element(place, occurs, standing, members, out),
+            "element" => {
+                self.element(place, occurs, standing, members, out)?;
+                Ok(occurs.least == 0)
+            }
             "sequence" | "all" => self.sequence(place, occurs, standing, members, out),
             "choice" => self.choice(place, occurs, standing, members, out),
             "group" => {
@@ -118,7 +130,7 @@ impl<'t> Builder<'_, 't> {
                 let group = name.and_then(|name| self.schemas.find_from(Kind::Group, name, place));
                 let Some(group) = group else {
                     self.notes.add("a group of elements is not described; it is left out");
-                    return Ok(());
+                    return Ok(true);
                 };
                 let standing = standing.below(false, standing.in_choice)?;
                 let models = ["sequence", "all", "choice"];
@@ -126,16 +138,32 @@ impl<'t> Builder<'_, 't> {
                 match inside.map(|inside| (inside, inside.element.local())) {
                     Some((inside, "choice")) => self.choice(inside, occurs, standing, members, out),
                     Some((inside, _)) => self.sequence(inside, occurs, standing, members, out),
-                    None => Ok(()),
+                    None => Ok(true),
                 }
             }
             "any" => {
                 let member = members.of_other("any", "xml");
                 out.push(Particle::Any { member, repeats: occurs.most > 1, is_required: false });
-                Ok(())
+                Ok(occurs.least == 0)
             }
-            _ => Ok(()),
+            _ => Ok(true),
         }
+    }
+
+    /// What stands in a sequence or a choice.
+    fn inside(
+        &mut self,
+        place: Place<'t>,
+        standing: Standing<'_>,
+        members: &mut Members,
+    ) -> Result<Group, String> {
+        let mut group = Group { all_can_be_empty: true, ..Group::default() };
+        for child in place.children().filter(|child| child.element.local() != "annotation") {
+            let can_be_empty = self.particle(child, standing, members, &mut group.content)?;
+            group.all_can_be_empty &= can_be_empty;
+            group.one_can_be_empty |= can_be_empty;
+        }
+        Ok(group)
     }
 
     fn sequence(
@@ -145,21 +173,18 @@ impl<'t> Builder<'_, 't> {
         standing: Standing<'_>,
         members: &mut Members,
         out: &mut Vec<Particle>,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let repeats = occurs.most > 1;
         let is_apart = repeats || standing.in_choice;
         let inside = standing.below(occurs.least == 0 || is_apart, false)?;
-        let mut content = Vec::new();
-        for child in place.children() {
-            self.particle(child, inside, members, &mut content)?;
-        }
+        let Group { mut content, all_can_be_empty, .. } = self.inside(place, inside, members)?;
         match content.len() {
             0 => {}
             1 if !repeats => out.append(&mut content),
             _ if is_apart => out.push(Particle::Sequence { repeats, content }),
             _ => out.append(&mut content),
         }
-        Ok(())
+        Ok(all_can_be_empty || occurs.least == 0)
     }
 
     fn choice(
@@ -169,25 +194,19 @@ impl<'t> Builder<'_, 't> {
         standing: Standing<'_>,
         members: &mut Members,
         out: &mut Vec<Particle>,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let repeats = occurs.most > 1;
         let inside = standing.below(true, true)?;
-        let mut content = Vec::new();
-        let mut can_be_empty = false;
-        for child in place.children() {
-            can_be_empty |= Occurs::of(child).least == 0;
-            self.particle(child, inside, members, &mut content)?;
-        }
+        let Group { mut content, one_can_be_empty, .. } = self.inside(place, inside, members)?;
+        let can_be_empty = occurs.least == 0 || one_can_be_empty || content.is_empty();
         // A choice within a choice is more alternatives of it.
         if standing.in_choice && !repeats {
             out.append(&mut content);
-            return Ok(());
-        }
-        let is_required = occurs.least > 0 && !standing.is_optional && !can_be_empty;
-        if !content.is_empty() {
+        } else if !content.is_empty() {
+            let is_required = !standing.is_optional && !can_be_empty;
             out.push(Particle::Choice { repeats, is_required, content });
         }
-        Ok(())
+        Ok(can_be_empty)
     }
 
     fn element(

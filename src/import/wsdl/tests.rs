@@ -265,6 +265,47 @@ fn schemas_that_would_grow_without_end_are_cut() {
 }
 
 #[test]
+fn a_choice_is_required_where_no_alternative_can_be_empty() {
+    let is_required = |inside: &str| {
+        let schemas = format!(
+            "<x:group name='g'><x:choice><x:element name='p' type='x:int'/>\
+             <x:element name='q' type='x:int'/></x:choice></x:group><x:element name='In'>\
+             <x:complexType>{inside}</x:complexType></x:element>"
+        );
+        let types = json!(done(&with_schemas(&schemas)).xml_types);
+        let content = types["{urn:t}/In"]["content"].as_array().unwrap().clone();
+        content.iter().any(|part| part["choice"]["required"] == json!(true))
+    };
+    let a = "<x:element name='a' type='x:int'/>";
+    let b = "<x:element name='b' type='x:int'/>";
+    let may = "<x:element name='c' type='x:int' minOccurs='0'/>";
+    for (inside, expected) in [
+        (format!("<x:choice>{a}{b}</x:choice>"), true),
+        (format!("<x:choice maxOccurs='unbounded'>{a}{b}</x:choice>"), true),
+        (format!("<x:choice minOccurs='0'>{a}{b}</x:choice>"), false),
+        (format!("<x:choice>{a}{may}</x:choice>"), false),
+        (format!("<x:choice>{a}<x:sequence>{b}{may}</x:sequence></x:choice>"), true),
+        (format!("<x:choice>{a}<x:sequence>{may}</x:sequence></x:choice>"), false),
+        (format!("<x:choice>{a}<x:choice>{b}{may}</x:choice></x:choice>"), false),
+        (format!("<x:choice><x:annotation/>{a}<x:group ref='t:g'/></x:choice>"), true),
+        (format!("<x:choice>{a}<x:group ref='t:g' minOccurs='0'/></x:choice>"), false),
+        ("<x:group ref='t:g'/>".to_owned(), true),
+        (format!("<x:sequence minOccurs='0'><x:choice>{a}{b}</x:choice></x:sequence>"), false),
+    ] {
+        assert_eq!(is_required(&inside), expected, "{inside}");
+    }
+}
+
+#[test]
+fn attributes_of_any_name_are_noted() {
+    let text = with_schemas(
+        "<x:element name='In'><x:complexType><x:attribute name='a'/><x:anyAttribute/>\
+         </x:complexType></x:element>",
+    );
+    assert!(notes_of(&text).contains("`anyAttribute`"));
+}
+
+#[test]
 fn names_that_cannot_be_written_cost_no_more_than_themselves() {
     let inside = "<x:element name='In'><x:complexType><x:sequence><x:element name='a b' type='x:int'/>\
                   </x:sequence></x:complexType></x:element>";

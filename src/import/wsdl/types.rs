@@ -359,6 +359,10 @@ impl<'s, 't> Builder<'s, 't> {
                         .ok_or("groups of attributes lead to each other without end")?;
                     self.attributes(group, held, members, left)?;
                 }
+                "anyAttribute" => self.notes.add(
+                    "an element takes attributes of any name besides those described \
+                     (`anyAttribute`); they are neither written nor read",
+                ),
                 _ => {}
             }
             if held.attributes.len() > ATTRIBUTES_MAX {

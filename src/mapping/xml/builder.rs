@@ -180,7 +180,7 @@ impl<'a> Builder<'a> {
                 }
                 Particle::Member(index)
             }
-            XmlParticle::Sequence(XmlGroup { repeats, content }) => {
+            XmlParticle::Sequence(XmlGroup { repeats, content, .. }) => {
                 // One of a choice that repeats is one of its rounds.
                 let repeats = *repeats || (place.is_repeated && !place.is_in_rounds);
                 let mut within = Place { depth: place.depth + 1, ..place };
@@ -199,7 +199,7 @@ impl<'a> Builder<'a> {
                 }
                 Particle::Sequence { repeats, parts: self.particles(content, within) }
             }
-            XmlParticle::Choice(XmlGroup { repeats, content }) => {
+            XmlParticle::Choice(XmlGroup { repeats, required, content }) => {
                 let repeats = *repeats || (place.is_repeated && !place.is_in_rounds);
                 let mut within = Place { depth: place.depth + 1, ..place };
                 if repeats {
@@ -211,7 +211,8 @@ impl<'a> Builder<'a> {
                     within.within_choice = Some(self.plan.members.len());
                 }
                 if within.depth > CONTENT_DEPTH_MAX {
-                    return Particle::Choice { repeats, parts: self.particles(content, within) };
+                    let parts = self.particles(content, within);
+                    return Particle::Choice { repeats, required: false, parts };
                 }
                 let choice =
                     place.alternative.map_or(self.plan.members.len(), |(choice, _)| choice);
@@ -219,7 +220,11 @@ impl<'a> Builder<'a> {
                     within.alternative = Some((choice, self.plan.members.len()));
                     self.particle(part, within)
                 };
-                Particle::Choice { repeats, parts: content.iter().map(alternative).collect() }
+                let parts: Vec<Particle> = content.iter().map(alternative).collect();
+                // One that stands elsewhere may be the one that is given.
+                let is_elsewhere = |part: &Particle| matches!(part, Particle::Sequence { parts, .. } if parts.is_empty());
+                let required = *required && !parts.iter().any(is_elsewhere);
+                Particle::Choice { repeats, required, parts }
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::types::{ElementPlan, Part, Particle, TypePlan};
-use super::write::{Given, Problem};
+use super::write::{Given, NAMED_MAX, Problem};
 use crate::json::{Kind, Raw};
 
 /// Whether a call has something for a particle.
@@ -65,6 +65,20 @@ pub(in crate::mapping) fn chosen<'p>(
     Err(Problem::new(format!("only one of these may be given at a time: {}", names.join(", "))))
 }
 
+/// That a call has to say which of the alternatives it means.
+#[cold]
+pub(in crate::mapping) fn none_given(plan: &TypePlan, parts: &[Particle]) -> Problem {
+    let mut all = Vec::new();
+    for part in parts {
+        members(part, &mut all);
+    }
+    all.sort_unstable();
+    all.dedup();
+    let names = all.iter().take(NAMED_MAX).filter_map(|index| plan.members.get(*index));
+    let names: Vec<&str> = names.map(|member| &*member.name).collect();
+    Problem::new(format!("one of these must be given: {}", names.join(", ")))
+}
+
 fn members(particle: &Particle, out: &mut Vec<usize>) {
     match particle {
         Particle::Member(index) => out.push(*index),
@@ -92,9 +106,9 @@ pub(in crate::mapping) fn rounds(plan: &TypePlan, parts: &[Particle], given: &Gi
                 }
             }
             Particle::Sequence { repeats: false, parts }
-            | Particle::Choice { repeats: false, parts } => rounds(plan, parts, given),
+            | Particle::Choice { repeats: false, parts, .. } => rounds(plan, parts, given),
             Particle::Sequence { repeats: true, parts }
-            | Particle::Choice { repeats: true, parts } => rounds(plan, parts, given).min(1),
+            | Particle::Choice { repeats: true, parts, .. } => rounds(plan, parts, given).min(1),
         };
         count = count.max(own);
     }

@@ -117,6 +117,8 @@ pub(in crate::mapping) enum Particle {
     },
     Choice {
         repeats: bool,
+        /// One of them must stand there.
+        required: bool,
         parts: Vec<Self>,
     },
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::super::error::{FieldProblem, InvalidArguments};
 use super::super::{TYPE_MEMBER, XmlName, XmlValue};
 use super::DEPTH_MAX;
-use super::choice::{chosen, is_given, rounds};
+use super::choice::{chosen, is_given, none_given, rounds};
 use super::types::{
     AttributePlan, ElementPlan, Holds, Member, Part, Particle, Tags, TypePlan, TypePlans,
 };
@@ -16,7 +16,7 @@ use crate::json::{Kind, Raw};
 use crate::xml::{Document, Limits, is_name};
 
 /// How many names a message lists.
-const NAMED_MAX: usize = 12;
+pub(super) const NAMED_MAX: usize = 12;
 
 /// What is wrong with a part of the arguments, and where.
 #[derive(Debug)]
@@ -412,16 +412,25 @@ impl Writer<'_> {
                         self.particles(plan, parts, given, &(at..to), depth)?;
                     }
                 }
-                Particle::Choice { repeats: true, parts } => {
+                Particle::Choice { repeats: true, required, parts } => {
+                    let mut is_any = false;
                     let given_ones = parts.iter().filter(|part| is_given(plan, part, given, round));
                     for part in given_ones {
+                        is_any = true;
                         self.particles(plan, std::slice::from_ref(part), given, round, depth)?;
                     }
+                    if *required && !is_any && round.start == 0 {
+                        return Err(none_given(plan, parts));
+                    }
                 }
-                Particle::Choice { repeats: false, parts } => {
-                    if let Some(chosen) = chosen(plan, parts, given, round)? {
-                        let chosen = std::slice::from_ref(chosen);
-                        self.particles(plan, chosen, given, round, depth)?;
+                Particle::Choice { repeats: false, required, parts } => {
+                    match chosen(plan, parts, given, round)? {
+                        Some(chosen) => {
+                            let chosen = std::slice::from_ref(chosen);
+                            self.particles(plan, chosen, given, round, depth)?;
+                        }
+                        None if *required => return Err(none_given(plan, parts)),
+                        None => {}
                     }
                 }
             }

@@ -285,6 +285,27 @@ fn sleeps_and_timeouts_and_races() {
 }
 
 #[test]
+fn a_sleep_wakes_the_task_that_polled_it_last() {
+    on_core(async {
+        for wait in [Duration::ZERO, 30 * MS] {
+            let mut sleeping = Box::pin(sleep(wait));
+            // This task looks at it once, another one waits for it.
+            let first = poll_fn(|context| Poll::Ready(sleeping.as_mut().poll(context))).await;
+            assert!(first.is_pending());
+            let done = Rc::new(Cell::new(false));
+            spawn({
+                let done = Rc::clone(&done);
+                async move {
+                    sleeping.await;
+                    done.set(true);
+                }
+            });
+            until("the other task", || done.get()).await;
+        }
+    });
+}
+
+#[test]
 fn a_race_holds_each_future_once() {
     let big = || async {
         let block = [1u8; 1000];

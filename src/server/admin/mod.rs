@@ -25,6 +25,7 @@ mod entities;
 mod explain;
 mod keys;
 mod merge_patch;
+mod messages;
 mod openapi;
 mod routes;
 mod schema;

@@ -6,26 +6,26 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    messages,
     routes::{self, Operation, Route},
-    schema, upstream_schema,
 };
-use crate::catalog::{Action, Kind};
+use crate::catalog::Kind;
 
 /// A parameter of the query.
 #[derive(Debug)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     kind: &'static str,
-    description: &'static str,
+    pub(super) description: &'static str,
 }
 
 const fn parameter(name: &'static str, kind: &'static str, description: &'static str) -> Parameter {
     Parameter { name, kind, description }
 }
 
-const DRY_RUN: Parameter =
+pub(super) const DRY_RUN: Parameter =
     parameter("dry_run", "boolean", "Only say what would change; nothing is changed");
-const COMMENT: Parameter =
+pub(super) const COMMENT: Parameter =
     parameter("comment", "string", "Why; kept in the change log, at most 1000 characters");
 
 /// What the query may say.
@@ -123,26 +123,6 @@ pub(super) fn is_declared(operation: Operation, status: u16) -> bool {
     COMMON_STATUSES.contains(&status) || own_statuses(operation).contains(&status)
 }
 
-fn meaning(status: u16) -> &'static str {
-    match status {
-        200 => "Done; with dry_run: what would be done",
-        201 => "Created",
-        304 => "As in If-None-Match",
-        400 => "The request is malformed",
-        404 => "There is no such thing",
-        409 => "It exists already",
-        412 => "Somebody else changed it meanwhile",
-        413 => "The body is too large",
-        422 => {
-            "It makes no sense; the text names each problem, with file and line where there is one"
-        }
-        428 => "A change of what exists needs If-Match",
-        500 => "The store holds something this release cannot read",
-        503 => "Nothing was done: the server is overloaded or its store cannot write",
-        _ => "",
-    }
-}
-
 fn summary(operation: Operation) -> String {
     let one = |kind: Kind| kind.as_str().replace('_', " ");
     match operation {
@@ -201,13 +181,6 @@ pub(super) fn description() -> Value {
             methods.insert(routes::name_of(route.method).to_lowercase(), described(route));
         }
     }
-    let mut schemas = Map::new();
-    for kind in Kind::ALL {
-        schemas.insert(kind.as_str().to_owned(), schema::of(kind));
-    }
-    schemas.insert("error".to_owned(), error());
-    schemas.insert("change".to_owned(), change());
-    schemas.insert("result".to_owned(), result());
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -218,7 +191,7 @@ pub(super) fn description() -> Value {
                 the other end of the socket, and X-Author.",
         },
         "paths": paths,
-        "components": { "schemas": schemas },
+        "components": { "schemas": messages::schemas() },
     })
 }
 
@@ -264,7 +237,7 @@ fn described(route: &Route) -> Value {
     }
     let mut answers = Map::new();
     for status in statuses.iter().chain(COMMON_STATUSES) {
-        answers.insert(status.to_string(), answer(operation, *status));
+        answers.insert(status.to_string(), messages::answer(operation, *status));
     }
     let mut described = json!({
         "operationId": operation_id(operation),
@@ -272,7 +245,7 @@ fn described(route: &Route) -> Value {
         "parameters": parameters,
         "responses": answers,
     });
-    if let (Some(body), Some(described)) = (body(operation), described.as_object_mut()) {
+    if let (Some(body), Some(described)) = (messages::body(operation), described.as_object_mut()) {
         described.insert("requestBody".to_owned(), body);
     }
     described
@@ -307,204 +280,6 @@ fn operation_id(operation: Operation) -> String {
     }
 }
 
-fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
-}
-
-fn body(operation: Operation) -> Option<Value> {
-    let (media, schema) = match operation {
-        Operation::Create(kind) | Operation::Replace(kind) => {
-            ("application/json", reference(kind.as_str()))
-        }
-        Operation::Patch(_) => ("application/merge-patch+json", json!({ "type": "object" })),
-        Operation::CreateKey => (
-            "application/json",
-            json!({
-                "type": "object",
-                "required": ["tenant", "client_application"],
-                "additionalProperties": false,
-                "properties": {
-                    "tenant": { "type": "string" },
-                    "client_application": { "type": "string" },
-                    "label": { "type": "string" },
-                    "expires_seconds": { "type": "integer" },
-                    "trust": { "enum": ["low", "medium", "high"], "default": "medium" },
-                },
-            }),
-        ),
-        Operation::Apply => (
-            "application/json",
-            json!({
-                "type": "object",
-                "required": ["rows"],
-                "additionalProperties": false,
-                "properties": {
-                    "rows": {
-                        "type": "object",
-                        "description": "As /export gives them",
-                        "additionalProperties": { "type": "string" },
-                    },
-                    "dry_run": { "type": "boolean", "description": DRY_RUN.description },
-                    "prune": {
-                        "type": "boolean",
-                        "description": "Take out everything that is not in rows",
-                    },
-                    "expected_version": {
-                        "type": "integer",
-                        "description": "Refuse if the catalog has another version now",
-                    },
-                    "comment": { "type": "string", "description": COMMENT.description },
-                },
-            }),
-        ),
-        Operation::ApproveDefinitions | Operation::RefuseDefinitions => {
-            ("application/json", upstream_schema::decided())
-        }
-        _ => return None,
-    };
-    Some(json!({ "required": true, "content": { media: { "schema": schema } } }))
-}
-
-fn answer(operation: Operation, status: u16) -> Value {
-    let description = meaning(status);
-    if status == 304 {
-        return json!({ "description": description });
-    }
-    let schema = match operation {
-        _ if status >= 400 => reference("error"),
-        Operation::Metrics => {
-            let text = json!({ "schema": { "type": "string" } });
-            return json!({ "description": description, "content": { "text/plain": text } });
-        }
-        Operation::Read(kind) => reference(kind.as_str()),
-        Operation::List(kind) => json!({
-            "type": "object",
-            "properties": {
-                "items": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "entity": reference(kind.as_str()),
-                            "etag": { "type": "string" },
-                            "origin": { "type": "string" },
-                        },
-                    },
-                },
-                "next": { "type": ["string", "null"], "description": "The next page's `after`" },
-            },
-        }),
-        Operation::Apply
-        | Operation::Reload
-        | Operation::Rollback
-        | Operation::Create(_)
-        | Operation::Replace(_)
-        | Operation::Patch(_)
-        | Operation::Delete(_)
-        | Operation::Publish
-        | Operation::Unpublish => reference("result"),
-        Operation::Change => reference("change"),
-        Operation::Upstreams => json!({
-            "type": "object",
-            "properties": {
-                "upstreams": { "type": "array", "items": upstream_schema::summary() },
-            },
-        }),
-        Operation::Upstream
-        | Operation::ApproveDefinitions
-        | Operation::RefuseDefinitions
-        | Operation::RefreshUpstream => upstream_schema::whole(),
-        Operation::Changes => json!({
-            "type": "object",
-            "properties": {
-                "changes": { "type": "array", "items": reference("change") },
-                "next": { "type": ["integer", "null"], "description": "The next page's `before`" },
-                "oldest": { "type": "integer" },
-            },
-        }),
-        _ => json!({ "type": "object" }),
-    };
-    json!({ "description": description, "content": { "application/json": { "schema": schema } } })
-}
-
-fn error() -> Value {
-    json!({
-        "type": "object",
-        "required": ["error"],
-        "properties": {
-            "error": { "type": "string", "description": "What is wrong, and what to do" },
-        },
-    })
-}
-
-fn entity_changes() -> Value {
-    json!({
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["kind", "key", "change", "fields"],
-            "properties": {
-                "kind": { "enum": Kind::ALL },
-                "key": { "type": "string" },
-                "change": { "enum": ["added", "changed", "removed"] },
-                "fields": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["field"],
-                        "properties": { "field": { "type": "string" }, "before": {}, "after": {} },
-                    },
-                },
-            },
-        },
-    })
-}
-
-fn change() -> Value {
-    json!({
-        "type": "object",
-        "required": ["version", "time", "author", "action"],
-        "properties": {
-            "version": { "type": "integer" },
-            "time": { "type": "string", "format": "date-time" },
-            "author": { "type": "string" },
-            "action": { "enum": Action::ALL },
-            "restored": { "type": ["integer", "null"] },
-            "comment": { "type": "string" },
-            "added": { "type": "integer" },
-            "changed": { "type": "integer" },
-            "removed": { "type": "integer" },
-            "changes": entity_changes(),
-        },
-    })
-}
-
-fn result() -> Value {
-    json!({
-        "type": "object",
-        "required": ["version", "dry_run", "changes", "remarks", "warnings"],
-        "properties": {
-            "version": { "type": "integer", "description": "Of the catalog, now" },
-            "dry_run": { "type": "boolean" },
-            "changes": entity_changes(),
-            "remarks": {
-                "type": "array",
-                "items": { "type": "string" },
-                "description": "What of the whole catalog has no effect: patterns that no tool \
-                                fits, paths that no field is at",
-            },
-            "warnings": {
-                "type": "array",
-                "items": { "type": "string" },
-                "description": "What will make calls fail: secrets that are missing, addresses that \
-                                the egress policy refuses",
-            },
-            "entity": { "description": "As it is now, where one was changed" },
-            "etag": { "type": "string" },
-        },
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -535,7 +310,7 @@ mod tests {
             let name = operation_id(route.operation);
             assert!(names.insert(name.clone()), "{name} twice");
             for status in own_statuses(route.operation).iter().chain(COMMON_STATUSES) {
-                assert!(!meaning(*status).is_empty(), "{name} {status}");
+                assert!(!messages::meaning(*status).is_empty(), "{name} {status}");
                 assert!(is_declared(route.operation, *status));
             }
         }

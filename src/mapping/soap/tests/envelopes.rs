@@ -284,6 +284,27 @@ fn a_choice_has_what_the_call_has() {
 }
 
 #[test]
+fn a_choice_that_must_be_made_is_not_left_out() {
+    let needed = |repeats: bool, content: Vec<XmlParticle>| {
+        XmlParticle::Choice(XmlGroup { required: true, ..group(repeats, content) })
+    };
+    for repeats in [false, true] {
+        let either = needed(repeats, vec![one(element("cash")), one(nillable(element("card")))]);
+        let plan = ordering(content(vec![one(element("id")), either]), Vec::new());
+        for json in [r#"{"id":"1"}"#, r#"{"cash":null}"#] {
+            let text = refused(&plan, json);
+            assert!(text.ends_with("one of these must be given: cash, card"), "{text}");
+        }
+        assert_eq!(order(&plan, r#"{"cash":"5"}"#), "<n1:cash>5</n1:cash>");
+        assert_eq!(order(&plan, r#"{"card":null}"#), "<n1:card xsi:nil=\"true\"/>");
+    }
+    // What stands elsewhere too may be what is given.
+    let either = needed(false, vec![one(element("id")), one(element("cash"))]);
+    let plan = ordering(content(vec![one(element("id")), either]), Vec::new());
+    assert_eq!(order(&plan, r#"{"id":"1"}"#), "<n1:id>1</n1:id>");
+}
+
+#[test]
 fn groups_that_repeat_keep_what_belongs_together() {
     let pair = group(
         true,

@@ -65,7 +65,7 @@ fn one(element: XmlElement) -> XmlParticle {
 }
 
 fn group(repeats: bool, content: Vec<XmlParticle>) -> XmlGroup {
-    XmlGroup { repeats, content }
+    XmlGroup { repeats, required: false, content }
 }
 
 fn attribute(text: &str, member: &str, value: XmlValue) -> XmlAttribute {

@@ -1,0 +1,84 @@
+"""A run of cases in groups: side by side, each with a ringway of its own, logs kept on failure."""
+
+import argparse
+import concurrent.futures
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from report import Report, ends_cleanly, no_panics
+from services import StartError
+
+
+def arguments(description):
+    """What every run takes; a run may add to it."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--binary", required=True, type=Path)
+    parser.add_argument("words", nargs="*")
+    return parser
+
+
+def parsed(parser, groups):
+    """The options, and what their words choose: groups by a part of their name, cases by the rest."""
+    options = parser.parse_args()
+    if not options.binary.is_file():
+        parser.error(f"{options.binary} is not there; build it first")
+    naming = [word for word in options.words if any(word in group for group in groups)]
+    cases = [word for word in options.words if word not in naming]
+    chosen = [group for group in groups if not naming or any(word in group for word in naming)]
+    return options, chosen, cases
+
+
+def run_group(group, start, work, cases):
+    """The report of a group: `start` gives its ringway, `work` runs the cases against it."""
+    report = Report(group)
+    try:
+        server = start()
+    except (StartError, OSError, subprocess.SubprocessError) as error:
+        report.line(f"FAIL starting ringway: {error}".replace("\n", " "))
+        return report
+    try:
+        work(report, server)
+        if not cases:
+            report.case("ringway ends cleanly on SIGTERM", ends_cleanly, server)
+            report.case("nothing panicked", no_panics, server)
+    except (StartError, OSError) as error:
+        report.line(f"FAIL services: {error}".replace("\n", " "))
+    finally:
+        server.stop()
+    return report
+
+
+def run(name, logs, groups, at_once, report_of, shared=None):
+    """Runs the groups and prints what they come to; gives the exit code.
+
+    `report_of(group, folder, what)` runs one group in a folder of its own; `what` is what
+    `shared(folder)` has started for all of them, which is stopped at the end.
+    """
+    # A signal must still stop the servers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    shutil.rmtree(logs, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=f"ringway-{name}."))
+    what, reports = None, None
+    try:
+        what = shared(work) if shared else None
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+            waiting = [pool.submit(report_of, group, work / group, what) for group in groups]
+            reports = [future.result() for future in waiting]
+    except StartError as error:
+        print(f"FAIL services: {error}", flush=True)
+        return 1
+    finally:
+        if what:
+            what.stop()
+        if reports is None or any(report.failed for report in reports):
+            shutil.copytree(work, logs, ignore=shutil.ignore_patterns("data"), dirs_exist_ok=True)
+            print(f"# logs are in {logs}", flush=True)
+        shutil.rmtree(work, ignore_errors=True)
+    passed = sum(report.passed for report in reports)
+    failures = sum(report.failed for report in reports)
+    print(f"# {name}: {passed} passed, {failures} failed", flush=True)
+    return 1 if failures or passed == 0 else 0
