@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
+
 use super::LogLevel;
 use super::initialize::read_capabilities;
 use crate::json::{Kind, Raw};
@@ -30,13 +32,24 @@ pub struct Envelope<'a> {
     pub input_responses: Option<Raw<'a>>,
     /// The state that came with those questions, as it was given.
     pub request_state: Option<Cow<'a, str>>,
+    /// What the request asks for, by `name` or by `uri`: noted on the way, for who holds its headers
+    /// against it.
+    pub name: Option<Raw<'a>>,
+    /// See [`name`](Self::name).
+    pub uri: Option<Raw<'a>>,
+    /// The `arguments` of a call, noted in the same way.
+    pub arguments: Option<Raw<'a>>,
 }
 
 impl<'a> Envelope<'a> {
     /// Whether a message says which revision it speaks, as all requests of that era do and no
     /// others.
     pub fn is_in(message: &Message<'_>) -> bool {
-        let meta = message.params().and_then(|params| params.get("_meta"));
+        // Nearly all requests of the other era are passed over at once.
+        let params = message
+            .params()
+            .filter(|params| memmem::find(params.text().as_bytes(), b"protocolVersion").is_some());
+        let meta = params.and_then(|params| params.get("_meta"));
         meta.is_some_and(|meta| meta.get(PROTOCOL_VERSION).is_some())
     }
 
@@ -50,6 +63,9 @@ impl<'a> Envelope<'a> {
         for (key, value) in params.iter().flat_map(|params| params.entries()) {
             match &*key {
                 "_meta" => meta = Some(value),
+                "name" => envelope.name = Some(value),
+                "uri" => envelope.uri = Some(value),
+                "arguments" => envelope.arguments = Some(value),
                 "inputResponses" if value.kind() == Kind::Object => {
                     envelope.input_responses = Some(value);
                 }
@@ -120,6 +136,7 @@ mod tests {
                 "io.modelcontextprotocol/clientInfo":{"name":"n","version":"1"},
                 "io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{"tools":{}}},
                 "io.modelcontextprotocol/logLevel":"warning","progressToken":1},
+               "name":"a","uri":"b:c","arguments":[],
                "inputResponses":{"a":{"action":"accept"}},"requestState":"s\u00e9"}"#,
         );
         let message = message(&text);
@@ -135,6 +152,8 @@ mod tests {
         assert_eq!(envelope.log_level, Some(LogLevel::Warning));
         assert_eq!(envelope.input_responses.unwrap().text(), r#"{"a":{"action":"accept"}}"#);
         assert_eq!(envelope.request_state.as_deref(), Some("sé"));
+        let noted = [envelope.name, envelope.uri, envelope.arguments];
+        assert_eq!(noted.map(|one| one.unwrap().text()), ["\"a\"", "\"b:c\"", "[]"]);
     }
 
     #[test]

@@ -107,15 +107,6 @@ impl Method {
         }
     }
 
-    /// The parameter of a request that `Mcp-Name` repeats (MCP 2026-07-28, Streamable HTTP).
-    pub const fn named_by(self) -> Option<&'static str> {
-        match self {
-            Self::ToolsCall | Self::PromptsGet => Some("name"),
-            Self::ResourcesRead => Some("uri"),
-            _ => None,
-        }
-    }
-
     /// Whether its results say how long they may be kept (MCP 2026-07-28, caching).
     pub const fn is_cacheable(self) -> bool {
         matches!(

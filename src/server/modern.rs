@@ -26,14 +26,12 @@ pub(super) const METHOD_NOT_ALLOWED: Refusal = Refusal::MethodNotAllowed { allow
 /// one. An `initialize` that says no more than its clients always did begins a session, whatever its
 /// header.
 pub(super) fn is_modern(request: &RequestView<'_>, incoming: &Incoming<'_>) -> bool {
-    if let Incoming::Single(message) = incoming
-        && Envelope::is_in(message)
-    {
+    let mut named = request.header_values(Known::McpProtocolVersion);
+    let is_named = named.any(|value| value == Revision::V20260728.text().as_bytes());
+    if is_named && !streamable::initializes(incoming) {
         return true;
     }
-    let mut named = request.header_values(Known::McpProtocolVersion);
-    named.any(|value| value == Revision::V20260728.text().as_bytes())
-        && !streamable::initializes(incoming)
+    matches!(incoming, Incoming::Single(message) if Envelope::is_in(message))
 }
 
 /// Settles what is to be settled before the message is looked at.
@@ -80,7 +78,7 @@ fn envelope<'a>(
         _ => None,
     };
     let spoken = envelope.as_ref().map_or(Revision::V20260728.text(), |said| &*said.revision);
-    check_headers(admission, message, spoken)?;
+    check_headers(admission, message, spoken, envelope.as_ref().filter(|_| is_request))?;
     if spoken != Revision::V20260728.text() {
         return Err(mcp::unsupported_version(spoken));
     }
@@ -92,25 +90,27 @@ fn check_headers(
     admission: &Admission<'_>,
     message: &Message<'_>,
     spoken: &str,
+    envelope: Option<&Envelope<'_>>,
 ) -> Result<(), RpcError> {
     let request = admission.request;
     repeats(request, Known::McpProtocolVersion, "MCP-Protocol-Version", spoken)?;
     let name = message.method().unwrap_or_default();
     repeats(request, Known::McpMethod, "Mcp-Method", name)?;
+    let Some(envelope) = envelope else { return Ok(()) };
     let method = Method::of(name);
-    let (Some(key), true) = (method.named_by(), message.request_id().is_some()) else {
-        return Ok(());
+    let named = match method {
+        Method::ToolsCall | Method::PromptsGet => envelope.name,
+        Method::ResourcesRead => envelope.uri,
+        _ => return Ok(()),
     };
     // One without a name is told so by its method.
-    let named = message.params().and_then(|params| params.get(key)).and_then(Raw::as_str);
-    let Some(named) = named else { return Ok(()) };
+    let Some(named) = named.and_then(Raw::as_str) else { return Ok(()) };
     repeats(request, Known::McpName, "Mcp-Name", &named)?;
     if method != Method::ToolsCall {
         return Ok(());
     }
     let mirrored = admission.view.mirrored_arguments(&named);
-    let arguments = message.params().and_then(|params| params.get("arguments"));
-    mirrored.iter().try_for_each(|argument| check_argument(request, argument, arguments))
+    mirrored.iter().try_for_each(|argument| check_argument(request, argument, envelope.arguments))
 }
 
 /// An argument that a header repeats is there in both or in neither.

@@ -339,7 +339,7 @@ async def automatic_mode():
         assert c.server["name"] == "ringway", c.server
         assert "completions" in c.capabilities, c.capabilities
         judge({"equals": {"/args/q": "auto"}}, await c.call("search", {"text": "auto"}))
-        assert {tool["name"] for tool in await c.tools()} == set(EXPECTED["tools"])
+        assert {tool["name"] for tool in await c.tool_list()} == set(EXPECTED["tools"])
         await unknown_tool(c)
         await parallel_calls(c)
         await parallel_slow_calls(c)
@@ -356,7 +356,7 @@ async def subscribed():
             async with asyncio.timeout(10):
                 async for _ in told:
                     break
-        assert await c.tools()
+        assert await c.tool_list()
 
 
 async def open_application():

@@ -315,7 +315,8 @@ def modern_probe(server):
     meta["io.modelcontextprotocol/protocolVersion"] = "2099-01-01"
     headers["MCP_Protocol_Version"] = "2099-01-01"
     answer = Endpoint(server).post(rpc("server/discover", {"_meta": meta}), **headers)
-    expect(answer, 400, -32022)
+    expect(answer, 400)
+    assert (answer.json["id"], answer.json["error"]["code"]) == (1, -32022), answer
 
 
 def public_pages(server):

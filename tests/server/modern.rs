@@ -212,7 +212,9 @@ fn notifications_are_accepted_and_streams_of_sessions_are_not_there() {
 
 #[test]
 fn a_server_is_discovered() {
+    // That clients with sessions need one is nothing to those that have none.
     let server = Setup::new()
+        .set("runtime.mcp.sse.require_session", true)
         .catalog(
             "[[client_application]]\ntenant = \"demo\"\nid = \"told\"\nopen = true\n\
              instructions = \"Say \\\"please\\\".\"\n",
