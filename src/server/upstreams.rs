@@ -24,7 +24,7 @@ mod record;
 mod round;
 
 pub(crate) use self::{
-    keeper::{Deciding, Keeper, UpstreamError, UpstreamState},
+    keeper::{Deciding, Decision, Keeper, UpstreamError, UpstreamState},
     record::recorded,
     round::{Round, run},
 };

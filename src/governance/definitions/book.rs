@@ -463,21 +463,19 @@ impl Book {
 
     /// What is withheld, with what is remarkable about it; those somebody refused last.
     pub fn pending(&self) -> Vec<Pending<'_>> {
-        let withheld = |(subject, entry)| match entry {
-            &Entry::Withheld(ref accepted, ref withheld) => Some((subject, accepted, withheld)),
-            _ => None,
-        };
         let mut pending: Vec<Pending<'_>> = self
             .entries
             .iter()
-            .filter_map(withheld)
-            .map(|(subject, accepted, withheld)| Pending {
-                subject,
-                offered: &withheld.definition,
-                accepted: accepted.as_ref().map(|accepted| &*accepted.definition),
-                since_ms: withheld.since_ms,
-                refused: withheld.refused.as_ref(),
-                findings: withheld.findings(subject),
+            .filter_map(|(subject, entry)| match entry {
+                Entry::Withheld(accepted, withheld) => Some(Pending {
+                    subject,
+                    offered: &withheld.definition,
+                    accepted: accepted.as_ref().map(|accepted| &*accepted.definition),
+                    since_ms: withheld.since_ms,
+                    refused: withheld.refused.as_ref(),
+                    findings: withheld.findings(subject),
+                }),
+                _ => None,
             })
             .collect();
         mark_lookalikes(

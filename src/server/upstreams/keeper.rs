@@ -90,6 +90,17 @@ pub(crate) enum Deciding {
     All(String),
 }
 
+/// What an operator decided.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    pub(crate) act: Act,
+    pub(crate) what: Deciding,
+    /// The operator.
+    pub(crate) by: String,
+    /// Unix time in milliseconds.
+    pub(crate) at_ms: u64,
+}
+
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpstreamError {
@@ -218,7 +229,8 @@ impl Keeper {
             .into_iter()
             .map(|server| ((server.tenant.clone(), server.toolset.clone()), server))
             .collect();
-        let gone: Vec<Key> = table.slots.keys().filter(|whose| !is_there(whose)).cloned().collect();
+        let is_gone = |whose: &&Key| !toolsets.contains(whose);
+        let gone: Vec<Key> = table.slots.keys().filter(is_gone).cloned().collect();
         let forgotten = gone
             .into_iter()
             .filter_map(|whose| {
@@ -349,7 +361,7 @@ impl Keeper {
             // What is withheld now is withheld all the same; the next asking keeps it.
             error = Some(format!("what it offers could not be kept: {unkept}"));
         }
-        if let Err(unshown) = self.show(publication, &whose, &book) {
+        if let Err(unshown) = show(publication, &whose, &book) {
             error = Some(format!("what it offers cannot be shown: {unshown}"));
         }
         (events, error)
@@ -361,10 +373,7 @@ impl Keeper {
         publication: &Publication,
         tenant: &TenantId,
         toolset: &ToolsetId,
-        act: Act,
-        deciding: &Deciding,
-        by: &str,
-        now_unix_ms: u64,
+        decision: &Decision,
     ) -> Result<Vec<Event>, UpstreamError> {
         let whose = (tenant.clone(), toolset.clone());
         let missing = || UpstreamError::NoSuch(tenant.to_string(), toolset.to_string());
@@ -374,11 +383,12 @@ impl Keeper {
             return Err(missing());
         }
         let mut decided = book.now.clone();
-        let events = match deciding {
-            Deciding::All(tag) => decided.decide_all(act, tag, by, now_unix_ms)?,
+        let Decision { act, what, by, at_ms } = decision;
+        let events = match what {
+            Deciding::All(tag) => decided.decide_all(*act, tag, by, *at_ms)?,
             Deciding::These(all) => {
                 let decide = |(subject, hash): &(Subject, [u8; 32])| {
-                    decided.decide(act, subject, hash, by, now_unix_ms)
+                    decided.decide(*act, subject, hash, by, *at_ms)
                 };
                 all.iter().map(decide).collect::<Result<_, _>>()?
             }
@@ -388,7 +398,7 @@ impl Keeper {
             book.now = before;
             return Err(error.into());
         }
-        self.show(publication, &whose, &book)?;
+        show(publication, &whose, &book)?;
         Ok(events)
     }
 
@@ -404,27 +414,6 @@ impl Keeper {
             slot.last.reach = book.now.server().reach;
         }
         Ok(())
-    }
-
-    /// Publishes what is to be shown. Where that cannot be compiled nothing is shown: what is shown
-    /// now is not what the server offers.
-    fn show(
-        &self,
-        publication: &Publication,
-        (tenant, toolset): &Key,
-        book: &Kept,
-    ) -> Result<(), ChangeError> {
-        if book.is_closed {
-            return Ok(());
-        }
-        let shown = book.now.shown().map(Arc::new);
-        match publication.set_definitions(tenant, toolset, shown) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                publication.set_definitions(tenant, toolset, None)?;
-                Err(error)
-            }
-        }
     }
 
     fn book_of(&self, whose: &Key) -> Option<Arc<Mutex<Kept>>> {
@@ -522,6 +511,24 @@ impl Slot {
 pub(super) struct Forgotten {
     whose: Key,
     book: Arc<Mutex<Kept>>,
+}
+
+/// Publishes what is to be shown. Where that cannot be compiled nothing is shown: what is shown now
+/// is not what the server offers.
+fn show(
+    publication: &Publication,
+    (tenant, toolset): &Key,
+    book: &Kept,
+) -> Result<(), ChangeError> {
+    if book.is_closed {
+        return Ok(());
+    }
+    let shown = book.now.shown().map(Arc::new);
+    if let Err(error) = publication.set_definitions(tenant, toolset, shown) {
+        publication.set_definitions(tenant, toolset, None)?;
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Whether two are the same one for who asks what it offers. What is accepted of it does not count.
