@@ -233,24 +233,20 @@ fn decide(decision: &Decision, act: &str) -> Result<(), CommandError> {
     let server = &decision.server;
     let author = AuthorArguments { author: decision.author.clone(), comment: String::new() };
     let target = server.target(act);
-    let value: Value = match &decision.all {
-        Some(tag) => {
-            let tag = format!("\"{tag}\"");
-            let body = json!({ "all": true });
-            client.json_if(&author, &tag, Method::Post, &target, &body)?
-        }
-        None => {
-            let whole: Whole = client.json(Method::Get, &server.target(""), None)?;
-            let known: Vec<&Named> = whole.named().collect();
-            let mut definitions = Vec::new();
-            for hash in &decision.hashes {
-                for Named { kind, name, hash } in meant(&known, hash)? {
-                    definitions.push(json!({ "kind": kind, "name": name, "hash": hash }));
-                }
+    let value: Value = if let Some(tag) = &decision.all {
+        let tag = format!("\"{tag}\"");
+        client.json_if(&author, &tag, Method::Post, &target, &json!({ "all": true }))?
+    } else {
+        let whole: Whole = client.json(Method::Get, &server.target(""), None)?;
+        let known: Vec<&Named> = whole.named().collect();
+        let mut definitions = Vec::new();
+        for hash in &decision.hashes {
+            for Named { kind, name, hash } in meant(&known, hash)? {
+                definitions.push(json!({ "kind": kind, "name": name, "hash": hash }));
             }
-            let body = json!({ "definitions": definitions });
-            client.json_by(&author, Method::Post, &target, Some(&body))?
         }
+        let body = json!({ "definitions": definitions });
+        client.json_by(&author, Method::Post, &target, Some(&body))?
     };
     told(value, decision.json, server)
 }
@@ -347,9 +343,8 @@ fn print(withheld: &Withheld) {
         let (field, detail) = (output::tame(field), output::tame(detail));
         output::line(format_args!("  {mark} {flaw} in {field}: {detail}"));
     }
-    let shown = |value: &Option<Value>| {
-        value.as_ref().map_or_else(|| "(nothing)".to_owned(), |value| visible(value))
-    };
+    let shown =
+        |value: &Option<Value>| value.as_ref().map_or_else(|| "(nothing)".to_owned(), visible);
     match differences {
         Some(differences) => {
             for Difference { field, before, after } in differences {

@@ -19,15 +19,22 @@
 
 mod book;
 mod difference;
+mod entry;
 mod findings;
 mod hash;
 mod hidden;
+mod judge;
 mod lookalike;
 mod rows;
+mod subject;
+mod turn;
 
-pub use book::{Act, Book, BookError, Counts, Event, Gone, Offer, Pending, Subject, Turn, Verdict};
+pub use book::{Act, Book, BookError, Counts, Gone, Offer, Pending};
 pub use difference::differences;
+pub use entry::Verdict;
 pub use findings::{Finding, Findings, Flaw};
 pub use hash::{hash_text, parse_hash};
 pub use hidden::{Hidden, visible};
 pub use rows::{BookRow, BookRowError, Reach, ServerRecord};
+pub use subject::Subject;
+pub use turn::{Event, Turn};

@@ -1,7 +1,7 @@
 //! `/`, `/healthz` and `/readyz`: for people and load balancers, without a credential and without
 //! the guards of endpoints.
 
-use std::sync::atomic::Ordering;
+use std::{fmt::Write as _, sync::atomic::Ordering};
 
 use serde_json::json;
 
@@ -38,15 +38,11 @@ pub(crate) fn readiness(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8
         );
     }
     let (down, pending) = core.shared.keeper.troubles();
-    if !down.is_empty() {
-        let count = down.len();
-        text.push_str(&format!(
-            "upstream servers that do not answer: {count}; see `ringway status`\n"
-        ));
-    }
-    if !pending.is_empty() {
-        let count = pending.len();
-        text.push_str(&format!("upstream servers with definitions to approve: {count}\n"));
+    for (what, which) in [("that do not answer", down), ("with definitions to approve", pending)] {
+        if !which.is_empty() {
+            // Writing into a String does not fail.
+            let _ = writeln!(text, "upstream servers {what}: {}", which.len());
+        }
     }
     plain(core, request, out, 200, &text)
 }

@@ -164,7 +164,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         .map_err(StartError::Cores)?;
     let sessions = Arc::new(sessions);
     let reload = Arc::new(ReloadState::new(seen));
-    let figures = metrics(count, now_ms, &logging, &store, &audit, &sessions, &reload, &keeper);
+    let figures = metrics(count, now_ms, &logging, &store, &audit, &sessions, (&reload, &keeper));
     let shared = Arc::new(Shared::new(shared::Parts {
         publication,
         keeper,
@@ -276,8 +276,7 @@ fn metrics(
     store: &Store,
     audit: &AuditLog,
     sessions: &Arc<SessionTable>,
-    reload: &Arc<ReloadState>,
-    keeper: &Arc<Keeper>,
+    (reload, keeper): (&Arc<ReloadState>, &Arc<Keeper>),
 ) -> Metrics {
     let (dropped, store, sessions) = (logging.dropped_lines(), store.clone(), sessions.clone());
     let reload = reload.clone();

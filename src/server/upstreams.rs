@@ -22,11 +22,13 @@ mod kept;
 mod pace;
 mod record;
 mod round;
+mod state;
 
 pub(crate) use self::{
-    keeper::{Deciding, Keeper, UpstreamError, UpstreamState},
+    keeper::{Deciding, Decision, Keeper, UpstreamError},
     record::recorded,
     round::{Round, run},
+    state::UpstreamState,
 };
 pub use kept::KeptError;
 

@@ -2,15 +2,17 @@
 //! stands.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{self, Context, SHA256};
-use serde_json::Value;
 
-use super::findings::{Findings, Flaw, mark_lookalikes};
+use super::Subject;
+use super::entry::{Accepted, Entry, Verdict, Withheld};
+use super::findings::{Findings, mark_lookalikes};
 use super::hash::hash_text;
+use super::judge::Judge;
 use super::rows::{Reach, ServerRecord};
+use super::turn::{Event, Turn, event};
 use crate::catalog::{Definition, DefinitionKind, DefinitionTrust, Definitions, UpstreamEra};
 use crate::json::{self, OwnedRaw};
 
@@ -20,74 +22,6 @@ const ENTRIES_MAX: usize = 50_000;
 const NAME_BYTES_MAX: usize = 4096;
 /// Bytes of the tag that names what waits.
 const TAG_BYTES: usize = 16;
-
-/// What an entry of the book is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
-    /// What the server tells models about itself.
-    Instructions,
-    /// Something it lists, by its kind and its name or URI.
-    Listed(DefinitionKind, Box<str>),
-}
-
-impl Subject {
-    /// Of something that is listed.
-    pub fn of(definition: &Definition) -> Self {
-        Self::Listed(definition.kind, definition.name.clone())
-    }
-
-    /// The word for its kind.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Instructions => "instructions",
-            Self::Listed(DefinitionKind::Tool, _) => "tool",
-            Self::Listed(DefinitionKind::Prompt, _) => "prompt",
-            Self::Listed(DefinitionKind::Resource, _) => "resource",
-            Self::Listed(DefinitionKind::ResourceTemplate, _) => "resource_template",
-        }
-    }
-
-    /// Its name or URI; empty for what has none.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Instructions => "",
-            Self::Listed(_, name) => name,
-        }
-    }
-
-    /// That which [`Self::kind`] and [`Self::name`] tell.
-    pub fn parse(kind: &str, name: &str) -> Option<Self> {
-        let kind = match kind {
-            "instructions" => return name.is_empty().then_some(Self::Instructions),
-            "tool" => DefinitionKind::Tool,
-            "prompt" => DefinitionKind::Prompt,
-            "resource" => DefinitionKind::Resource,
-            "resource_template" => DefinitionKind::ResourceTemplate,
-            _ => return None,
-        };
-        Some(Self::Listed(kind, name.into()))
-    }
-
-    /// What people call it by, where it is called by name.
-    pub(super) fn called(&self) -> Option<(DefinitionKind, &str)> {
-        match self {
-            Self::Listed(kind @ (DefinitionKind::Tool | DefinitionKind::Prompt), name) => {
-                Some((*kind, name))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind())?;
-        match self {
-            Self::Instructions => Ok(()),
-            Self::Listed(_, name) => write!(f, " {}", super::visible(name)),
-        }
-    }
-}
 
 /// Everything a server offers at one time.
 #[derive(Debug, Clone, Default)]
@@ -108,104 +42,6 @@ pub struct Offer {
     pub server_name: Option<Box<str>>,
     /// The version it says it has.
     pub server_version: Option<Box<str>>,
-}
-
-/// Who decided, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// The operator.
-    pub by: Box<str>,
-    /// Unix time in milliseconds.
-    pub at_ms: u64,
-}
-
-/// A definition that was accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Accepted {
-    pub(super) definition: Arc<Definition>,
-    /// The operator who did; `None`: the toolset's own rule.
-    pub(super) verdict: Option<Verdict>,
-}
-
-/// A definition that is offered and not served.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Withheld {
-    pub(super) definition: Arc<Definition>,
-    /// Since when it is offered.
-    pub(super) since_ms: u64,
-    /// An operator refused it; `None`: nobody has decided yet.
-    pub(super) refused: Option<Verdict>,
-    /// The server lists several under its name, and they are not the same.
-    pub(super) is_ambiguous: bool,
-}
-
-/// How one definition stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Entry {
-    /// It is offered as it was accepted.
-    Served(Accepted),
-    /// Something else is offered than was accepted, if anything was.
-    Withheld(Option<Accepted>, Withheld),
-    /// It was accepted, and is not offered any more. Back as it was, it is served again.
-    Gone(Accepted, u64),
-}
-
-/// What became of a definition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// Accepted with the first list.
-    First,
-    /// Accepted because its server is trusted: it is new, or other than before.
-    Trusted,
-    /// Withheld: nobody has seen it yet.
-    New,
-    /// Withheld: it is other than what was accepted.
-    Changed,
-    /// Offered again as it was accepted.
-    Back,
-    /// Not offered any more.
-    Gone,
-    /// An operator accepted it.
-    Approved,
-    /// An operator refused it.
-    Refused,
-    /// An operator had what is not offered any more forgotten.
-    Forgotten,
-}
-
-impl Turn {
-    /// As it is named in records.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Trusted => "trusted",
-            Self::New => "new",
-            Self::Changed => "changed",
-            Self::Back => "back",
-            Self::Gone => "gone",
-            Self::Approved => "approved",
-            Self::Refused => "refused",
-            Self::Forgotten => "forgotten",
-        }
-    }
-
-    /// Whether it keeps a definition from being served until an operator decides.
-    pub const fn is_quarantine(self) -> bool {
-        matches!(self, Self::New | Self::Changed)
-    }
-}
-
-/// One turn of one definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// Of what.
-    pub subject: Subject,
-    /// What became of it.
-    pub turn: Turn,
-    /// The hash of what is offered, or was.
-    pub hash: [u8; 32],
-    /// What is remarkable about it, of one that is withheld or trusted: the names of the flaws.
-    pub flaws: Vec<Flaw>,
 }
 
 /// What an operator does with a definition.
@@ -463,21 +299,19 @@ impl Book {
 
     /// What is withheld, with what is remarkable about it; those somebody refused last.
     pub fn pending(&self) -> Vec<Pending<'_>> {
-        let withheld = |(subject, entry)| match entry {
-            &Entry::Withheld(ref accepted, ref withheld) => Some((subject, accepted, withheld)),
-            _ => None,
-        };
         let mut pending: Vec<Pending<'_>> = self
             .entries
             .iter()
-            .filter_map(withheld)
-            .map(|(subject, accepted, withheld)| Pending {
-                subject,
-                offered: &withheld.definition,
-                accepted: accepted.as_ref().map(|accepted| &*accepted.definition),
-                since_ms: withheld.since_ms,
-                refused: withheld.refused.as_ref(),
-                findings: withheld.findings(subject),
+            .filter_map(|(subject, entry)| match entry {
+                Entry::Withheld(accepted, withheld) => Some(Pending {
+                    subject,
+                    offered: &withheld.definition,
+                    accepted: accepted.as_ref().map(|accepted| &*accepted.definition),
+                    since_ms: withheld.since_ms,
+                    refused: withheld.refused.as_ref(),
+                    findings: withheld.findings(subject),
+                }),
+                _ => None,
             })
             .collect();
         mark_lookalikes(
@@ -542,149 +376,6 @@ impl Book {
     }
 }
 
-impl Entry {
-    /// What is offered, or was.
-    fn offered(&self) -> &Arc<Definition> {
-        match self {
-            Self::Served(accepted) | Self::Gone(accepted, _) => &accepted.definition,
-            Self::Withheld(_, withheld) => &withheld.definition,
-        }
-    }
-}
-
-impl Withheld {
-    fn findings(&self, subject: &Subject) -> Findings {
-        let mut findings = Findings::of(&self.definition, subject);
-        if self.is_ambiguous {
-            findings.add(Flaw::Ambiguous, "name", "the server lists several of it".to_owned());
-        }
-        findings
-    }
-}
-
-/// How a toolset takes what its server offers.
-#[derive(Clone, Copy)]
-struct Judge {
-    trust: DefinitionTrust,
-    is_first: bool,
-    now_ms: u64,
-}
-
-impl Judge {
-    /// How a definition stands that is offered now, in one or several forms, and what that is to
-    /// what was before.
-    fn meets(
-        self,
-        before: Option<Entry>,
-        subject: &Subject,
-        mut several: Vec<Arc<Definition>>,
-    ) -> (Entry, Option<Turn>) {
-        let is_ambiguous = several.len() > 1 && self.trust != DefinitionTrust::Trust;
-        let accepted_hash = match &before {
-            Some(Entry::Served(accepted) | Entry::Gone(accepted, _)) => {
-                Some(accepted.definition.hash)
-            }
-            Some(Entry::Withheld(Some(accepted), _)) => Some(accepted.definition.hash),
-            Some(Entry::Withheld(None, _)) | None => None,
-        };
-        // The one that is known already is not the one to look at.
-        if is_ambiguous {
-            several.retain(|one| Some(one.hash) != accepted_hash);
-        }
-        let offered = several.swap_remove(0);
-        match before {
-            None => self.meets_unknown(subject, offered, is_ambiguous),
-            Some(Entry::Served(accepted)) => {
-                self.meets_accepted(accepted, offered, is_ambiguous, None)
-            }
-            Some(Entry::Gone(accepted, _)) => {
-                self.meets_accepted(accepted, offered, is_ambiguous, Some(Turn::Back))
-            }
-            Some(Entry::Withheld(accepted, withheld)) => {
-                let is_same = withheld.definition.hash == offered.hash
-                    && withheld.is_ambiguous == is_ambiguous;
-                let is_trusted = self.trust == DefinitionTrust::Trust;
-                match accepted {
-                    _ if is_same && (withheld.refused.is_some() || !is_trusted) => {
-                        (Entry::Withheld(accepted, withheld), None)
-                    }
-                    Some(accepted) => {
-                        self.meets_accepted(accepted, offered, is_ambiguous, Some(Turn::Back))
-                    }
-                    None => Self { is_first: false, ..self }.meets_unknown(
-                        subject,
-                        offered,
-                        is_ambiguous,
-                    ),
-                }
-            }
-        }
-    }
-
-    fn meets_unknown(
-        self,
-        subject: &Subject,
-        definition: Arc<Definition>,
-        is_ambiguous: bool,
-    ) -> (Entry, Option<Turn>) {
-        let turn = match self.trust {
-            DefinitionTrust::Trust if self.is_first => Some(Turn::First),
-            DefinitionTrust::Trust => Some(Turn::Trusted),
-            DefinitionTrust::Pin if self.is_first && !is_ambiguous => {
-                (!Findings::of(&definition, subject).withhold()).then_some(Turn::First)
-            }
-            DefinitionTrust::Pin | DefinitionTrust::ApproveNew => None,
-        };
-        match turn {
-            Some(turn) => (Entry::Served(Accepted { definition, verdict: None }), Some(turn)),
-            None => (self.withheld(None, definition, is_ambiguous), Some(Turn::New)),
-        }
-    }
-
-    fn meets_accepted(
-        self,
-        accepted: Accepted,
-        offered: Arc<Definition>,
-        is_ambiguous: bool,
-        turn_if_same: Option<Turn>,
-    ) -> (Entry, Option<Turn>) {
-        if !is_ambiguous && accepted.definition.hash == offered.hash {
-            return (Entry::Served(accepted), turn_if_same);
-        }
-        if !is_ambiguous && differ_in_passing(&accepted.definition, &offered) {
-            return (Entry::Served(Accepted { definition: offered, ..accepted }), turn_if_same);
-        }
-        if self.trust == DefinitionTrust::Trust {
-            let accepted = Accepted { definition: offered, verdict: None };
-            return (Entry::Served(accepted), Some(Turn::Trusted));
-        }
-        (self.withheld(Some(accepted), offered, is_ambiguous), Some(Turn::Changed))
-    }
-
-    fn withheld(
-        self,
-        accepted: Option<Accepted>,
-        definition: Arc<Definition>,
-        is_ambiguous: bool,
-    ) -> Entry {
-        let withheld = Withheld { definition, since_ms: self.now_ms, refused: None, is_ambiguous };
-        Entry::Withheld(accepted, withheld)
-    }
-}
-
-fn event(subject: &Subject, turn: Turn, definition: &Arc<Definition>) -> Event {
-    let flaws = match turn {
-        Turn::New | Turn::Changed | Turn::Trusted => {
-            let findings = Findings::of(definition, subject);
-            let mut flaws: Vec<Flaw> = findings.iter().map(|finding| finding.flaw).collect();
-            flaws.dedup();
-            flaws
-        }
-        _ => Vec::new(),
-    };
-    Event { subject: subject.clone(), turn, hash: definition.hash, flaws }
-}
-
 /// What is offered, each with its different forms in the order of their hashes.
 fn sorted(offer: &Offer) -> BTreeMap<Subject, Vec<Arc<Definition>>> {
     let mut offered: BTreeMap<Subject, Vec<Arc<Definition>>> = BTreeMap::new();
@@ -712,28 +403,6 @@ fn instructions(text: &str) -> Option<Definition> {
     hash.copy_from_slice(digest::digest(&SHA256, text.as_bytes()).as_ref());
     let json = OwnedRaw::parse(&quoted).ok()?;
     Some(Definition { kind: DefinitionKind::Prompt, name: "instructions".into(), json, hash })
-}
-
-/// Whether two forms of a resource differ only in how much there is of it now and since when: that
-/// changes with its content, and says nothing that anybody would have to judge.
-fn differ_in_passing(one: &Definition, other: &Definition) -> bool {
-    if one.kind != DefinitionKind::Resource {
-        return false;
-    }
-    let lasting = |definition: &Definition| {
-        let mut value = json::to_value(definition.json.as_raw());
-        if let Some(members) = value.as_object_mut() {
-            members.remove("size");
-            if let Some(Value::Object(annotations)) = members.get_mut("annotations") {
-                annotations.remove("lastModified");
-                if annotations.is_empty() {
-                    members.remove("annotations");
-                }
-            }
-        }
-        value
-    };
-    lasting(one) == lasting(other)
 }
 
 #[cfg(test)]

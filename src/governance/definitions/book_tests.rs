@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
 use super::*;
-use crate::governance::definitions::{BookRowError, Hidden};
+use crate::governance::definitions::{BookRowError, Flaw, Hidden};
 
 /// A tool with this entry; the hash is of its text, which is enough here.
 pub(in super::super) fn tool(name: &str, json: &str) -> Definition {

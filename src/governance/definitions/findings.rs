@@ -2,6 +2,7 @@
 //! the back of people, names that are taken for others.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use super::hidden::{self, Hidden, visible};
 use super::{Subject, lookalike};
@@ -128,10 +129,8 @@ impl Findings {
     /// Of a definition by itself.
     pub(super) fn of(definition: &Definition, subject: &Subject) -> Self {
         let mut found = Self::default();
-        if let Subject::Listed(kind, name) = subject {
-            if matches!(kind, DefinitionKind::Tool | DefinitionKind::Prompt) {
-                found.name(name);
-            }
+        if let Some((_, name)) = subject.called() {
+            found.name(name);
         }
         found.value(definition.json.as_raw(), &mut String::new());
         found.settle();
@@ -189,7 +188,8 @@ impl Findings {
             Kind::String => self.text(&raw.as_str().unwrap_or_default(), field),
             Kind::Array => {
                 for (place, item) in raw.items().enumerate() {
-                    field.push_str(&format!("[{place}]"));
+                    // Writing into a String does not fail.
+                    let _ = write!(field, "[{place}]");
                     self.value(item, field);
                     field.truncate(length);
                 }

@@ -40,7 +40,7 @@ impl Hidden {
         Some(match character {
             '\t' | '\n' | '\r' => return None,
             '\u{1b}' | '\u{9b}' => Self::Escape,
-            '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => Self::Control,
+            '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' => Self::Control,
             '\u{ad}'
             | '\u{34f}'
             | '\u{115f}'
@@ -62,7 +62,6 @@ impl Hidden {
             | '\u{200f}'
             | '\u{202a}'..='\u{202e}'
             | '\u{2066}'..='\u{2069}' => Self::BidiControl,
-            '\u{2028}' | '\u{2029}' => Self::Control,
             '\u{e0000}'..='\u{e007f}' => Self::Tag,
             '\u{180b}'..='\u{180d}'
             | '\u{180f}'

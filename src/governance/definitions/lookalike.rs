@@ -19,10 +19,9 @@ fn letter(character: char) -> Option<char> {
         'е' | 'ё' => 'e',
         'ɡ' => 'g',
         'һ' => 'h',
-        'і' | 'ι' | 'ı' => 'i',
         'ј' => 'j',
         'к' | 'κ' => 'k',
-        'ӏ' => 'l',
+        'i' | 'і' | 'ι' | 'ı' | 'ӏ' | '1' => 'l',
         'м' => 'm',
         'ո' => 'n',
         'о' | 'ο' | 'օ' | '0' => 'o',
@@ -37,7 +36,6 @@ fn letter(character: char) -> Option<char> {
         'х' | 'χ' => 'x',
         'у' | 'γ' => 'y',
         'ᴢ' => 'z',
-        '1' | 'I' => 'l',
         '-' | '‐' | '‑' | '–' | '.' | '˗' => '_',
         other => other,
     })
@@ -57,6 +55,8 @@ mod tests {
             ("search", "ｓｅａｒｃｈ"),
             ("search", "sea\u{200b}rch"),
             ("list_all", "1ist_all"),
+            ("list_all", "LIST_ALL"),
+            ("list_all", "Iist_all"),
             ("copy", "СОРУ"),
         ] {
             assert_eq!(look(one), look(other), "{one} {other}");

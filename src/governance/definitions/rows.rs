@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::book::{Accepted, Book, Entry, Offer, Subject, Verdict, Withheld};
+use super::Subject;
+use super::book::{Book, Offer};
+use super::entry::{Accepted, Entry, Verdict, Withheld};
 use super::hash::{hash_text, parse_hash};
 use crate::catalog::{Definition, DefinitionKind, UpstreamEra};
 use crate::json::OwnedRaw;

@@ -205,7 +205,9 @@ async fn obey(core: &Rc<Core>, operation: Operation, ask: Ask) -> Result<Done, T
         Operation::Changes => on_worker(core, move |shared| changes::list(shared, &ask)).await,
         Operation::Change => on_worker(core, move |shared| changes::show(shared, &ask)).await,
         Operation::Rollback => on_worker(core, move |shared| changes::rollback(shared, &ask)).await,
-        Operation::Upstreams => on_worker(core, move |shared| upstreams::list(shared, &ask)).await,
+        Operation::Upstreams => {
+            on_worker(core, move |shared| Ok(upstreams::list(shared, &ask))).await
+        }
         Operation::Upstream => on_worker(core, move |shared| upstreams::show(shared, &ask)).await,
         Operation::ApproveDefinitions => upstreams::decide(core, ask, Act::Approve).await,
         Operation::RefuseDefinitions => upstreams::decide(core, ask, Act::Refuse).await,

@@ -101,10 +101,13 @@ fn own_statuses(operation: Operation) -> &'static [u16] {
         | Operation::List(_)
         | Operation::Upstreams
         | Operation::Changes => &[200],
-        Operation::Upstream | Operation::RefreshUpstream => &[200, 404],
-        Operation::ApproveDefinitions | Operation::RefuseDefinitions => &[200, 404, 412, 422, 428],
+        Operation::ApproveDefinitions | Operation::RefuseDefinitions => &[200, 404, 412, 428],
         Operation::CreateKey => &[200, 404, 422],
-        Operation::RevokeKey | Operation::Change | Operation::Explain => &[200, 404],
+        Operation::RevokeKey
+        | Operation::Change
+        | Operation::Explain
+        | Operation::Upstream
+        | Operation::RefreshUpstream => &[200, 404],
         Operation::Apply => &[200, 412, 422],
         Operation::Reload => &[200, 422],
         Operation::Read(_) => &[200, 304, 404],

@@ -19,7 +19,7 @@ use crate::{
         core::Core,
         shared::Shared,
         time,
-        upstreams::{self, Deciding, UpstreamError, UpstreamState},
+        upstreams::{self, Deciding, Decision, UpstreamError, UpstreamState},
     },
 };
 
@@ -41,13 +41,13 @@ impl From<UpstreamError> for Trouble {
 }
 
 /// Every upstream server.
-pub(super) fn list(shared: &Shared, ask: &Ask) -> Result<Done, Trouble> {
+pub(super) fn list(shared: &Shared, ask: &Ask) -> Done {
     let tenant = ask.text("tenant");
     let states = shared.keeper.states();
     let wanted =
         states.iter().filter(|state| tenant.is_none_or(|one| state.tenant.as_str() == one));
     let upstreams: Vec<Value> = wanted.map(summary).collect();
-    Ok(Done::ok(&json!({ "upstreams": upstreams })))
+    Done::ok(&json!({ "upstreams": upstreams }))
 }
 
 /// One of them, with all that waits.
@@ -88,21 +88,17 @@ struct Named {
 /// Approves or refuses definitions, all that are named or none.
 pub(super) async fn decide(core: &Rc<Core>, ask: Ask, act: Act) -> Result<Done, Trouble> {
     let (tenant, toolset) = whose(&ask)?;
-    let deciding = deciding(&ask)?;
-    let (of, by) = ((tenant.clone(), toolset.clone()), ask.operator);
-    let (events, author, done) = on_worker(core, move |shared| {
-        let author = by.author();
-        let now_ms = time::now_ms();
-        let keeper = &shared.keeper;
-        let (tenant, toolset) = (&of.0, &of.1);
-        let events =
-            keeper.decide(&shared.publication, tenant, toolset, act, &deciding, &author, now_ms)?;
+    let what = deciding(&ask)?;
+    let (of, operator) = ((tenant.clone(), toolset.clone()), ask.operator);
+    let (events, by, done) = on_worker(core, move |shared| {
+        let decision = Decision { act, what, by: operator.author(), at_ms: time::now_ms() };
+        let (tenant, toolset) = &of;
+        let events = shared.keeper.decide(&shared.publication, tenant, toolset, &decision)?;
         shared.tell_clients();
-        let done = shown(shared, tenant, toolset)?;
-        Ok((events, author, done))
+        Ok((events, decision.by, shown(shared, tenant, toolset)?))
     })
     .await?;
-    upstreams::recorded(core, &tenant, &toolset, &author, &events);
+    upstreams::recorded(core, &tenant, &toolset, &by, &events);
     Ok(done)
 }
 
@@ -217,9 +213,8 @@ fn status(state: &UpstreamState) -> &'static str {
     let record = state.book.server();
     match record.reach {
         _ if state.server.is_none() => "unassigned",
-        Reach::Dropped { .. } => "down",
         Reach::Stale { .. } if record.has_list => "stale",
-        Reach::Stale { .. } => "down",
+        Reach::Stale { .. } | Reach::Dropped { .. } => "down",
         Reach::Up if state.error.is_some() => "faulty",
         Reach::Up if state.answered_ms.is_some() => "connected",
         Reach::Up => "waiting",

@@ -24,7 +24,6 @@ use crate::{
     server::{change_error::ChangeError, publication::Publication},
     settings,
     store::{Store, StoreError},
-    telemetry::{UpstreamFigures, UpstreamsFigures},
 };
 
 /// How long what a server offered stays in lists while it does not answer, where its toolset says
@@ -39,43 +38,43 @@ pub(crate) struct Keeper {
     store: Store,
     settings: settings::Discovery,
     started: Instant,
-    table: Mutex<Table>,
-    answered: AtomicU64,
-    failed: AtomicU64,
-    sessions_of: OnceLock<SessionsOf>,
+    pub(super) table: Mutex<Table>,
+    pub(super) answered: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) sessions_of: OnceLock<SessionsOf>,
 }
 
 #[derive(Default)]
-struct Table {
-    slots: BTreeMap<Key, Slot>,
+pub(super) struct Table {
+    pub(super) slots: BTreeMap<Key, Slot>,
     /// Wakes the one who asks.
     wake: Option<OneshotSender<()>>,
 }
 
-struct Slot {
+pub(super) struct Slot {
     /// `None`: nobody is shown anything of it, so it is not asked.
-    server: Option<Arc<UpstreamServer>>,
-    book: Arc<Mutex<Kept>>,
+    pub(super) server: Option<Arc<UpstreamServer>>,
+    pub(super) book: Arc<Mutex<Kept>>,
     pace: Pace,
-    last: Last,
+    pub(super) last: Last,
     /// Operators who wait for the asking that is due.
     waiting: Vec<OneshotSender<()>>,
 }
 
 /// How the last askings went. Times are Unix times in milliseconds.
 #[derive(Debug, Clone, Default)]
-struct Last {
-    asked_ms: Option<u64>,
-    answered_ms: Option<u64>,
-    error: Option<Arc<str>>,
-    notes: Vec<String>,
-    counts: Counts,
-    reach: Reach,
+pub(super) struct Last {
+    pub(super) asked_ms: Option<u64>,
+    pub(super) answered_ms: Option<u64>,
+    pub(super) error: Option<Arc<str>>,
+    pub(super) notes: Vec<String>,
+    pub(super) counts: Counts,
+    pub(super) reach: Reach,
 }
 
 /// A book, and what of it the store has.
-struct Kept {
-    now: Book,
+pub(super) struct Kept {
+    pub(super) now: Book,
     stored: Book,
     /// Its toolset is gone: nothing is written any more.
     is_closed: bool,
@@ -88,6 +87,17 @@ pub(crate) enum Deciding {
     These(Vec<(Subject, [u8; 32])>),
     /// Everything that waits, where that is what this tag names.
     All(String),
+}
+
+/// What an operator decided.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    pub(crate) act: Act,
+    pub(crate) what: Deciding,
+    /// The operator.
+    pub(crate) by: String,
+    /// Unix time in milliseconds.
+    pub(crate) at_ms: u64,
 }
 
 /// Why nothing was done.
@@ -110,22 +120,6 @@ pub(super) enum Turned {
     Failed,
     /// It answers again.
     Back,
-}
-
-/// How one server stands.
-#[derive(Debug, Clone)]
-pub(crate) struct UpstreamState {
-    pub(crate) tenant: TenantId,
-    pub(crate) toolset: ToolsetId,
-    pub(crate) server: Option<Arc<UpstreamServer>>,
-    pub(crate) book: Book,
-    pub(crate) asked_ms: Option<u64>,
-    pub(crate) answered_ms: Option<u64>,
-    pub(crate) error: Option<Arc<str>>,
-    /// What was left out of what it offers.
-    pub(crate) notes: Vec<String>,
-    /// Sessions open there, where they are counted.
-    pub(crate) sessions: Option<usize>,
 }
 
 impl Keeper {
@@ -350,7 +344,7 @@ impl Keeper {
             // What is withheld now is withheld all the same; the next asking keeps it.
             error = Some(format!("what it offers could not be kept: {unkept}"));
         }
-        if let Err(unshown) = self.show(publication, &whose, &book) {
+        if let Err(unshown) = show(publication, &whose, &book) {
             error = Some(format!("what it offers cannot be shown: {unshown}"));
         }
         (events, error)
@@ -362,10 +356,7 @@ impl Keeper {
         publication: &Publication,
         tenant: &TenantId,
         toolset: &ToolsetId,
-        act: Act,
-        deciding: &Deciding,
-        by: &str,
-        now_unix_ms: u64,
+        decision: &Decision,
     ) -> Result<Vec<Event>, UpstreamError> {
         let whose = (tenant.clone(), toolset.clone());
         let missing = || UpstreamError::NoSuch(tenant.to_string(), toolset.to_string());
@@ -375,11 +366,12 @@ impl Keeper {
             return Err(missing());
         }
         let mut decided = book.now.clone();
-        let events = match deciding {
-            Deciding::All(tag) => decided.decide_all(act, tag, by, now_unix_ms)?,
+        let Decision { act, what, by, at_ms } = decision;
+        let events = match what {
+            Deciding::All(tag) => decided.decide_all(*act, tag, by, *at_ms)?,
             Deciding::These(all) => {
                 let decide = |(subject, hash): &(Subject, [u8; 32])| {
-                    decided.decide(act, subject, hash, by, now_unix_ms)
+                    decided.decide(*act, subject, hash, by, *at_ms)
                 };
                 all.iter().map(decide).collect::<Result<_, _>>()?
             }
@@ -389,7 +381,7 @@ impl Keeper {
             book.now = before;
             return Err(error.into());
         }
-        self.show(publication, &whose, &book)?;
+        show(publication, &whose, &book)?;
         Ok(events)
     }
 
@@ -407,90 +399,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Publishes what is to be shown. Where that cannot be compiled nothing is shown: what is shown
-    /// now is not what the server offers.
-    fn show(
-        &self,
-        publication: &Publication,
-        (tenant, toolset): &Key,
-        book: &Kept,
-    ) -> Result<(), ChangeError> {
-        if book.is_closed {
-            return Ok(());
-        }
-        let shown = book.now.shown().map(Arc::new);
-        match publication.set_definitions(tenant, toolset, shown) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                publication.set_definitions(tenant, toolset, None)?;
-                Err(error)
-            }
-        }
-    }
-
     fn book_of(&self, whose: &Key) -> Option<Arc<Mutex<Kept>>> {
         self.table.lock().slots.get(whose).map(|slot| slot.book.clone())
-    }
-
-    // ---- what operators see
-
-    /// How every server stands, in the order of their names. May wait for the store; not for a core.
-    pub(crate) fn states(&self) -> Vec<UpstreamState> {
-        let keys: Vec<Key> = self.table.lock().slots.keys().cloned().collect();
-        keys.iter().filter_map(|(tenant, toolset)| self.state(tenant, toolset)).collect()
-    }
-
-    /// How one server stands. May wait for the store; not for a core.
-    pub(crate) fn state(&self, tenant: &TenantId, toolset: &ToolsetId) -> Option<UpstreamState> {
-        let whose = (tenant.clone(), toolset.clone());
-        let (server, book, last) = {
-            let table = self.table.lock();
-            let slot = table.slots.get(&whose)?;
-            (slot.server.clone(), slot.book.clone(), slot.last.clone())
-        };
-        let book = book.lock().now.clone();
-        Some(UpstreamState {
-            tenant: tenant.clone(),
-            toolset: toolset.clone(),
-            server,
-            book,
-            asked_ms: last.asked_ms,
-            answered_ms: last.answered_ms,
-            error: last.error,
-            notes: last.notes,
-            sessions: self.sessions(&whose),
-        })
-    }
-
-    /// The servers that do not answer, and those of which something waits: each as
-    /// `tenant/toolset`.
-    pub(crate) fn troubles(&self) -> (Vec<String>, Vec<String>) {
-        let table = self.table.lock();
-        let named = |is_such: fn(&Last) -> bool| {
-            let such = table.slots.iter().filter(|(_, slot)| is_such(&slot.last));
-            such.map(|((tenant, toolset), _)| format!("{tenant}/{toolset}")).collect()
-        };
-        (named(|last| last.reach.down_since_ms().is_some()), named(|last| last.counts.pending > 0))
-    }
-
-    /// What is measured.
-    pub(crate) fn figures(&self) -> UpstreamsFigures {
-        let figures = |(whose, slot): (&Key, &Slot)| UpstreamFigures {
-            tenant: whose.0.to_string(),
-            toolset: whose.1.to_string(),
-            is_up: slot.is_up(),
-            pending: slot.last.counts.pending as u64,
-            sessions: self.sessions(whose).map(|sessions| sessions as u64),
-        };
-        UpstreamsFigures {
-            answered: self.answered.load(Ordering::Relaxed),
-            failed: self.failed.load(Ordering::Relaxed),
-            upstreams: self.table.lock().slots.iter().map(figures).collect(),
-        }
-    }
-
-    fn sessions(&self, (tenant, toolset): &Key) -> Option<usize> {
-        self.sessions_of.get().map(|sessions_of| sessions_of(tenant, toolset))
     }
 
     fn now_ms(&self) -> u64 {
@@ -511,18 +421,30 @@ impl Slot {
         let book = Arc::new(Mutex::new(kept));
         Self { server: None, book, pace: Pace::new(0), last, waiting: Vec::new() }
     }
-
-    /// Whether it answered when it was last asked; `None`: it was not since the start.
-    fn is_up(&self) -> Option<bool> {
-        let was_asked = self.last.answered_ms.is_some() || self.last.error.is_some();
-        (self.server.is_some() && was_asked).then_some(self.last.error.is_none())
-    }
 }
 
 /// A toolset that is gone, and what was known of its server.
 pub(super) struct Forgotten {
     whose: Key,
     book: Arc<Mutex<Kept>>,
+}
+
+/// Publishes what is to be shown. Where that cannot be compiled nothing is shown: what is shown now
+/// is not what the server offers.
+fn show(
+    publication: &Publication,
+    (tenant, toolset): &Key,
+    book: &Kept,
+) -> Result<(), ChangeError> {
+    if book.is_closed {
+        return Ok(());
+    }
+    let shown = book.now.shown().map(Arc::new);
+    if let Err(error) = publication.set_definitions(tenant, toolset, shown) {
+        publication.set_definitions(tenant, toolset, None)?;
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Whether two are the same one for who asks what it offers. What is accepted of it does not count.

@@ -17,15 +17,18 @@ use crate::{
 /// How often it is looked whether the catalog has other servers now.
 const LOOK: Duration = Duration::from_secs(1);
 
+type ServersOf = dyn Fn(&Snapshot) -> Vec<Arc<UpstreamServer>>;
+type Told = dyn Fn(&UpstreamServer, &[Event]);
+
 /// What asking servers needs of a core.
 #[derive(Clone)]
 pub(crate) struct Round {
     pub(crate) shared: Arc<Shared>,
     pub(crate) discover: Rc<dyn Discover>,
     /// The servers of the catalog.
-    pub(crate) servers: Rc<dyn Fn(&Snapshot) -> Vec<Arc<UpstreamServer>>>,
+    pub(crate) servers: Rc<ServersOf>,
     /// Puts on record what turned.
-    pub(crate) told: Rc<dyn Fn(&UpstreamServer, &[Event])>,
+    pub(crate) told: Rc<Told>,
     pub(crate) stop: Stop,
 }
 

@@ -11,7 +11,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Deciding, Keeper, Round, UpstreamError,
+    Deciding, Decision, Keeper, Round, UpstreamError,
     discovery::{Discover, Discovered, Found},
     run,
 };
@@ -312,14 +312,10 @@ impl Running {
         }
     }
 
-    fn decide(
-        &self,
-        toolset: &str,
-        act: Act,
-        deciding: &Deciding,
-    ) -> Result<Vec<Event>, UpstreamError> {
-        let (shared, tenant, toolset) = (&self.shared, acme(), id(toolset));
-        shared.keeper.decide(&shared.publication, &tenant, &toolset, act, deciding, "ada", 1)
+    fn decide(&self, toolset: &str, act: Act, what: Deciding) -> Result<Vec<Event>, UpstreamError> {
+        let (shared, decision) =
+            (&self.shared, Decision { act, what, by: "ada".to_owned(), at_ms: 1 });
+        shared.keeper.decide(&shared.publication, &acme(), &id(toolset), &decision)
     }
 
     fn turns(&self) -> Vec<(String, Turn)> {
@@ -357,13 +353,13 @@ fn what_is_accepted_is_published_and_what_changes_waits() {
         assert_eq!(running.shared.keeper.figures().upstreams[0].pending, 1);
 
         // Approved as it was seen, it is back, and no change of the catalog was made.
-        let seen = Deciding::These(vec![(Subject::of(&other), other.hash)]);
-        running.decide("docs", Act::Approve, &seen).unwrap();
+        let seen = || Deciding::These(vec![(Subject::of(&other), other.hash)]);
+        running.decide("docs", Act::Approve, seen()).unwrap();
         assert_eq!(running.published("docs"), names(&["list", "search"]));
         assert_eq!(running.shared.published().snapshot.version(), version);
-        let twice = running.decide("docs", Act::Approve, &seen);
+        let twice = running.decide("docs", Act::Approve, seen());
         assert!(matches!(twice, Err(UpstreamError::Book(BookError::Moved { .. }))));
-        let none = running.decide("none", Act::Approve, &seen);
+        let none = running.decide("none", Act::Approve, seen());
         assert!(matches!(none, Err(UpstreamError::NoSuch(..))));
     });
 }
@@ -477,14 +473,14 @@ fn nothing_is_accepted_where_all_is_to_be_approved() {
         running.fake.offers("docs", &[tool("a", "A"), tool("b", "B")]);
         running.until(|running| running.published("docs") == names(&[])).await;
         let seen = running.shared.keeper.state(&acme(), &id("docs")).unwrap().book.tag();
-        let stale = running.decide("docs", Act::Approve, &Deciding::All("0".repeat(32)));
+        let stale = running.decide("docs", Act::Approve, Deciding::All("0".repeat(32)));
         assert!(matches!(stale, Err(UpstreamError::Book(BookError::OtherTag))));
-        let events = running.decide("docs", Act::Approve, &Deciding::All(seen)).unwrap();
+        let events = running.decide("docs", Act::Approve, Deciding::All(seen)).unwrap();
         assert_eq!(events.len(), 2);
         assert_eq!(running.published("docs"), names(&["a", "b"]));
         let a = tool("a", "A");
         let refused = Deciding::These(vec![(Subject::of(&a), a.hash)]);
-        running.decide("docs", Act::Refuse, &refused).unwrap();
+        running.decide("docs", Act::Refuse, refused).unwrap();
         assert_eq!(running.published("docs"), names(&["b"]));
     });
 }
