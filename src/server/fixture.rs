@@ -20,7 +20,7 @@ use super::{
 use crate::{
     audit::{AuditLog, Transport},
     catalog::{self, Trust, fixture},
-    downstream::{AcrossCores, RestCaller},
+    downstream::{AcrossCores, Listener, RestCaller, Upstreams},
     http::{Limits, Progress, RequestReader},
     identity::Caller,
     json::OwnedRaw,
@@ -120,8 +120,16 @@ impl Cores {
             );
             let write_behind = WriteBehind::new(number, ring, Duration::from_millis(5));
             let shared = shared.clone();
-            let core =
-                Core::new(core::Parts { index: number, shared, streams, write_behind, rest });
+            let listener = Arc::clone(&shared) as Arc<dyn Listener>;
+            let upstreams = Upstreams::new(&rest, &shared.settings.downstream.mcp, listener);
+            let core = Core::new(core::Parts {
+                index: number,
+                shared,
+                streams,
+                write_behind,
+                rest,
+                upstreams,
+            });
             rt::spawn(cores::read_inbox(core.clone(), inbox));
             core
         });
