@@ -169,6 +169,8 @@ words! {
         Rest = "rest",
         /// The admin plane, and so the command line.
         Admin = "admin",
+        /// Nobody called: an upstream server said something by itself.
+        Upstream = "upstream",
     }
 }
 
@@ -195,6 +197,8 @@ words! {
         Session = "session",
         /// A tool called over the REST facade.
         RestInvocation = "rest_invocation",
+        /// A definition of an upstream server is withheld, accepted, refused, or gone.
+        DefinitionChange = "definition_change",
     }
 }
 
@@ -208,7 +212,11 @@ impl CallType {
             Self::PromptGet => "prompts/get",
             Self::Completion => "completion/complete",
             Self::RestInvocation => "POST /tools/{tool}",
-            Self::ToolDiscovery | Self::SchemaDiscovery | Self::ResourceList | Self::Session => {
+            Self::ToolDiscovery
+            | Self::SchemaDiscovery
+            | Self::ResourceList
+            | Self::Session
+            | Self::DefinitionChange => {
                 return None;
             }
         })

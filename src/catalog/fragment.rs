@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::effects::EffectByArgument;
 use super::{DiscoveryMode, MetaTool, SideEffect};
 use crate::json::{write_string, write_value};
-use crate::mapping::{self, Dialect, structure_only};
+use crate::mapping::{self, Dialect, MirroredArgument, structure_only};
 
 /// What a protocol revision has in an entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,7 +24,7 @@ pub enum ToolShape {
     V20250618,
     /// And icons.
     V20251125,
-    /// And output schemas of any kind.
+    /// And headers that repeat arguments, and output schemas of anything.
     V20260728,
 }
 
@@ -66,13 +66,18 @@ pub const SAFETY_META: &str = "io.ringway/safety";
 /// An entry of a list, in all shapes.
 #[derive(Debug)]
 pub(super) struct Fragment {
-    newest: Box<[u8]>,
-    /// Bytes of `newest` that every shape begins with.
+    /// As 2025-11-25 has it, and all with titles that do not differ.
+    titled: Box<[u8]>,
+    /// Bytes of it that every shape begins with.
     common: usize,
     /// What 2025-03-26 adds to them.
     annotations: Box<[u8]>,
-    /// As 2025-06-18 and 2025-11-25 have it, where that is something else than `newest`.
-    titled: Option<Box<[Box<[u8]>; 2]>>,
+    /// As 2025-06-18 has it, where that is something else.
+    without_icons: Option<Box<[u8]>>,
+    /// As 2026-07-28 has it, where that is something else.
+    modern: Option<Box<[u8]>>,
+    /// Arguments that clients of 2026-07-28 repeat in headers.
+    mirrored: Box<[MirroredArgument]>,
     oldest: OnceLock<Box<[u8]>>,
     middle: OnceLock<Box<[u8]>>,
 }
@@ -92,36 +97,49 @@ pub(super) struct Written {
 
 impl Fragment {
     pub(super) fn new(entry: &EntryText<'_>, dialect: Dialect, discovery: DiscoveryMode) -> Self {
+        let input = shown_input(entry.input_schema, dialect, discovery);
+        let output = entry.output_schema.and_then(|full| shown_output(full, discovery));
+        let marked = (!entry.mirrored.is_empty()).then(|| {
+            let mut marked = input.as_ref().clone();
+            entry.mirrored.iter().for_each(|argument| argument.mark(&mut marked));
+            marked
+        });
+        let unwrapped = output.as_deref().filter(|_| entry.is_wrapped).map(unwrapped);
+        let written = entry.written.filter(|_| (dialect, discovery) == AS_WRITTEN);
         let mut out = Vec::with_capacity(256 + entry.description.len());
-        out.extend_from_slice(b"{\"name\":");
-        write_string(&mut out, entry.name);
-        if !entry.description.is_empty() {
-            out.extend_from_slice(b",\"description\":");
-            write_string(&mut out, entry.description);
-        }
-        out.extend_from_slice(b",\"inputSchema\":");
-        match entry.written.filter(|_| (dialect, discovery) == AS_WRITTEN) {
+        entry.write_text(&mut out);
+        let text = out.len();
+        match written {
             Some(written) => out.extend_from_slice(written.input.as_bytes()),
-            None => write_value(&mut out, &shown_input(entry.input_schema, dialect, discovery)),
+            None => write_value(&mut out, &input),
         }
         let common = out.len();
-        let shaped = |shape| {
-            let mut shaped = out.clone();
-            entry.write_titled(&mut shaped, discovery, shape);
+        let shaped = |beginning: &[u8], shape, output: Option<&Value>| {
+            let mut shaped = beginning.to_vec();
+            entry.write_titled(&mut shaped, discovery, shape, output);
             shaped.into_boxed_slice()
         };
-        let titled = entry
-            .has_shapes()
-            .then(|| Box::new([shaped(ToolShape::V20250618), shaped(ToolShape::V20251125)]));
-        entry.write_titled(&mut out, discovery, ToolShape::V20260728);
+        let of_objects = output.as_deref().filter(|schema| is_of_objects(schema));
+        let without_icons =
+            entry.has_icons().then(|| shaped(&out, ToolShape::V20250618, of_objects));
+        let is_of_anything = output.is_some() != of_objects.is_some();
+        let modern = (marked.is_some() || unwrapped.is_some() || is_of_anything).then(|| {
+            let output = unwrapped.or(output.as_deref());
+            let Some(marked) = &marked else { return shaped(&out, ToolShape::V20260728, output) };
+            let mut beginning = out.get(..text).unwrap_or_default().to_vec();
+            write_value(&mut beginning, marked);
+            shaped(&beginning, ToolShape::V20260728, output)
+        });
         let mut annotations = Vec::new();
         // Before tools had titles, annotations had.
         write_annotations(&mut annotations, entry.hints, entry.title);
         Self {
-            newest: out.into(),
+            mirrored: MirroredArgument::in_schema(marked.as_ref().unwrap_or(&input)),
+            titled: shaped(&out, ToolShape::V20251125, of_objects),
             common,
             annotations: annotations.into(),
-            titled,
+            without_icons,
+            modern,
             oldest: OnceLock::new(),
             middle: OnceLock::new(),
         }
@@ -137,6 +155,8 @@ impl Fragment {
             input_schema: &meta_tool.input_schema(),
             output_schema: None,
             written: None,
+            is_wrapped: false,
+            mirrored: &[],
             hints: Hints {
                 read_only: Some(reads_only),
                 destructive: None,
@@ -159,27 +179,33 @@ impl Fragment {
         match shape {
             ToolShape::V20241105 => self.oldest.get_or_init(|| self.cut(b"")),
             ToolShape::V20250326 => self.middle.get_or_init(|| self.cut(&self.annotations)),
-            ToolShape::V20250618 => self.titled.as_deref().map_or(&self.newest, |[old, _]| old),
-            ToolShape::V20251125 => self.titled.as_deref().map_or(&self.newest, |[_, new]| new),
-            ToolShape::V20260728 => &self.newest,
+            ToolShape::V20250618 => self.without_icons.as_ref().unwrap_or(&self.titled),
+            ToolShape::V20251125 => &self.titled,
+            ToolShape::V20260728 => self.modern.as_ref().unwrap_or(&self.titled),
         }
     }
 
     /// Whether shapes with titles differ.
     pub(super) fn has_shapes(&self) -> bool {
-        self.titled.is_some()
+        self.without_icons.is_some() || self.modern.is_some()
+    }
+
+    /// Arguments that clients of 2026-07-28 repeat in headers.
+    pub(super) fn mirrored(&self) -> &[MirroredArgument] {
+        &self.mirrored
     }
 
     fn cut(&self, tail: &[u8]) -> Box<[u8]> {
-        let common = self.newest.get(..self.common).unwrap_or_default();
+        let common = self.titled.get(..self.common).unwrap_or_default();
         [common, tail, b"}"].concat().into()
     }
 
     /// Whether clients of every revision see the same.
     pub(super) fn shows_the_same(&self, other: &Self) -> bool {
-        self.newest == other.newest
+        self.titled == other.titled
             && self.annotations == other.annotations
-            && self.titled == other.titled
+            && self.without_icons == other.without_icons
+            && self.modern == other.modern
     }
 }
 
@@ -192,6 +218,10 @@ pub(super) struct EntryText<'a> {
     pub(super) output_schema: Option<&'a Value>,
     /// Shown in place of what it is about, where that is to be shown as it is.
     pub(super) written: Option<&'a Written>,
+    /// The output schema is of a wrapper around what is no object.
+    pub(super) is_wrapped: bool,
+    /// Arguments that headers repeat.
+    pub(super) mirrored: &'a [MirroredArgument],
     pub(super) hints: Hints,
     pub(super) safety: Safety<'a>,
 }
@@ -200,33 +230,40 @@ pub(super) struct EntryText<'a> {
 const AS_WRITTEN: (Dialect, DiscoveryMode) = (Dialect::Full, DiscoveryMode::Full);
 
 impl EntryText<'_> {
-    /// Whether shapes with titles differ.
-    fn has_shapes(&self) -> bool {
+    fn has_icons(&self) -> bool {
         self.written.is_some_and(|written| written.icons.is_some())
-            || self.output_schema.is_some_and(|schema| !is_of_objects(schema))
     }
 
-    /// What revisions with titles have besides what all have.
-    fn write_titled(&self, out: &mut Vec<u8>, discovery: DiscoveryMode, shape: ToolShape) {
+    /// What every shape begins with, up to the input schema.
+    fn write_text(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"name\":");
+        write_string(out, self.name);
+        if !self.description.is_empty() {
+            out.extend_from_slice(b",\"description\":");
+            write_string(out, self.description);
+        }
+        out.extend_from_slice(b",\"inputSchema\":");
+    }
+
+    /// What revisions with titles have besides what all have. Before 2026-07-28 the root of an output
+    /// schema had to be of objects: readers refuse the whole list otherwise.
+    fn write_titled(
+        &self,
+        out: &mut Vec<u8>,
+        discovery: DiscoveryMode,
+        shape: ToolShape,
+        output: Option<&Value>,
+    ) {
         if let Some(title) = self.title {
             out.extend_from_slice(b",\"title\":");
             write_string(out, title);
         }
-        // Before 2026-07-28 its root had to be of objects: readers refuse the whole list otherwise.
-        let is_known = |full: &&Value| shape >= ToolShape::V20260728 || is_of_objects(full);
-        if let Some(full) = self.output_schema.filter(is_known) {
+        if let Some(output) = output {
+            out.extend_from_slice(b",\"outputSchema\":");
             let written = self.written.and_then(|written| written.output.as_deref());
-            let written = written.filter(|_| discovery == DiscoveryMode::Full);
-            match (written, shown_output(full, discovery)) {
-                (Some(written), _) => {
-                    out.extend_from_slice(b",\"outputSchema\":");
-                    out.extend_from_slice(written.as_bytes());
-                }
-                (None, Some(output)) => {
-                    out.extend_from_slice(b",\"outputSchema\":");
-                    write_value(out, &output);
-                }
-                (None, None) => {}
+            match written.filter(|_| discovery == DiscoveryMode::Full) {
+                Some(written) => out.extend_from_slice(written.as_bytes()),
+                None => write_value(out, output),
             }
         }
         write_annotations(out, self.hints, None);
@@ -340,6 +377,11 @@ fn shown_output(full: &Value, discovery: DiscoveryMode) -> Option<Cow<'_, Value>
     }
 }
 
+/// The schema of what is in a wrapper: from 2026-07-28 on structured content may be anything.
+fn unwrapped(wrapper: &Value) -> &Value {
+    wrapper.pointer("/properties/result").unwrap_or(wrapper)
+}
+
 /// The full dialect is the schema as it is.
 fn in_dialect(schema: &Value, dialect: Dialect) -> Cow<'_, Value> {
     match dialect {
@@ -361,6 +403,8 @@ mod tests {
             input_schema: input,
             output_schema: Some(output),
             written: None,
+            is_wrapped: false,
+            mirrored: &[],
             hints: Hints {
                 read_only: Some(true),
                 destructive: None,
@@ -400,6 +444,37 @@ mod tests {
         }});
         assert_eq!(parsed(&fragment, ToolShape::V20250618), newest);
         assert_eq!(parsed(&fragment, ToolShape::V20251125), newest);
+    }
+
+    #[test]
+    fn the_newest_revision_has_headers_and_output_schemas_of_anything() {
+        let input = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let output = json!({"type": "object", "properties": {"result": {"items": {}}}});
+        let mirrored = [MirroredArgument { header: "A".into(), path: ["a".into()].into() }];
+        let of = |mirrored, is_wrapped, dialect, discovery| {
+            let entry = EntryText { mirrored, is_wrapped, ..entry(&input, &output) };
+            Fragment::new(&entry, dialect, discovery)
+        };
+        let plain = of(&[], false, Dialect::Full, DiscoveryMode::Full);
+        assert!(!plain.has_shapes());
+        let newest = parsed(&plain, ToolShape::V20251125);
+        assert_eq!(parsed(&plain, ToolShape::V20260728), newest);
+        let fragment = of(&mirrored, true, Dialect::Full, DiscoveryMode::Full);
+        assert_eq!(parsed(&fragment, ToolShape::V20251125), newest);
+        let mut expected = newest;
+        expected["inputSchema"]["properties"]["a"]["x-mcp-header"] = json!("A");
+        expected["outputSchema"] = json!({"items": {}});
+        assert_eq!(parsed(&fragment, ToolShape::V20260728), expected);
+        assert_eq!(fragment.mirrored(), mirrored);
+        assert!(!fragment.shows_the_same(&plain));
+        // Whoever is not told of a header cannot send it.
+        for (dialect, discovery) in
+            [(Dialect::Full, DiscoveryMode::Lazy), (Dialect::OpenaiStrict, DiscoveryMode::Full)]
+        {
+            assert!(of(&mirrored, false, dialect, discovery).mirrored().is_empty());
+        }
+        let structure = of(&mirrored, false, Dialect::Full, DiscoveryMode::DataStructureOnly);
+        assert_eq!(structure.mirrored(), mirrored);
     }
 
     #[test]

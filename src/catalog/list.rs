@@ -188,6 +188,16 @@ impl ToolList {
         self.meta_tools.iter().map(|(meta_tool, _)| *meta_tool)
     }
 
+    /// The listed tool of that name.
+    pub(super) fn listed_tool(&self, name: &str) -> Option<&Arc<ViewTool>> {
+        let tool = self.tool(name)?;
+        let is_listed = match &self.favourites {
+            None => true,
+            Some(favourites) => favourites.iter().any(|one| Arc::ptr_eq(one, tool)),
+        };
+        is_listed.then_some(tool)
+    }
+
     fn listed(&self) -> &[Arc<ViewTool>] {
         self.favourites.as_ref().unwrap_or(&self.tools)
     }

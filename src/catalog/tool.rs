@@ -202,6 +202,11 @@ impl CompiledTool {
             input_schema: self.input_schema(),
             output_schema: self.output.as_ref(),
             written: self.written.as_deref(),
+            is_wrapped: self.is_wrapped,
+            mirrored: match &self.kind {
+                ToolKind::Rest { request, .. } => request.mirrored(),
+                ToolKind::Upstream(_) | ToolKind::Builtin(_) => &[],
+            },
             hints: self.hints,
             safety: Safety {
                 side_effect: self.side_effect,

@@ -13,7 +13,7 @@ use super::{
     Assignment, ClientApplication, ClientApplicationId, Limits, MetaTool, Tenant, TenantId,
     ToolListing, ToolShape, UpstreamPrompt, UpstreamServer,
 };
-use crate::mapping::Dialect;
+use crate::mapping::{Dialect, MirroredArgument};
 
 /// What one client application of a tenant sees.
 #[derive(Debug)]
@@ -91,6 +91,12 @@ impl View {
     /// The assigned tool of that name which nobody sees, because every call of it is denied.
     pub fn hidden(&self, name: &str) -> Option<&Arc<ViewTool>> {
         self.list.hidden_tool(name)
+    }
+
+    /// The arguments of a tool that clients of 2026-07-28 repeat in headers: those that the list tells
+    /// them of.
+    pub fn mirrored_arguments(&self, name: &str) -> &[MirroredArgument] {
+        self.list.listed_tool(name).map_or(&[], |tool| tool.entry().mirrored())
     }
 
     /// Every assigned tool, visible or not.

@@ -102,6 +102,20 @@ impl AdminClient {
         }
     }
 
+    /// As [`AdminClient::json_by`], on the condition that the server has what this tag names.
+    pub(super) fn json_if<T: DeserializeOwned>(
+        &self,
+        author: &AuthorArguments,
+        tag: &str,
+        method: Method,
+        target: &str,
+        body: &Value,
+    ) -> Result<T, CommandError> {
+        let mut headers = vec![("If-Match", tag)];
+        headers.extend(author.author.as_deref().map(|author| ("X-Author", author)));
+        self.json_with(&headers, method, target, Some(body))
+    }
+
     fn json_with<T: DeserializeOwned>(
         &self,
         more: &[(&str, &str)],

@@ -21,6 +21,7 @@ mod quickstart;
 mod serve;
 mod sessions;
 mod status;
+mod upstream;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -75,6 +76,8 @@ enum Command {
     Status(status::Arguments),
     /// List the sessions in memory
     Sessions(sessions::Arguments),
+    /// See the MCP servers behind toolsets, approve and refuse what they offer
+    Upstream(upstream::Arguments),
     /// Read and check the audit log
     Audit(audit::Arguments),
 }
@@ -140,6 +143,7 @@ pub fn run() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Sessions(arguments) => sessions::run(&arguments),
+        Command::Upstream(arguments) => upstream::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
     };
     match done {

@@ -4,6 +4,7 @@
 //! View ──Permission──▶ decide(tool, trust, side effect, now) ──▶ Decision { allowed, Reason }
 //!  └────limits───────▶ Limiter ──handles(view, caller)──▶ Handles ──take──▶ ok or Limited
 //! explain: both, as an operator reads them
+//! definitions: what of an upstream server is accepted, what waits
 //! ```
 //!
 //! Invariants:
@@ -18,6 +19,7 @@
 //! nanoseconds, the same one for all cores, for limits. This room decides; it does not answer.
 
 mod decision;
+pub mod definitions;
 mod explain;
 mod gauge;
 mod handles;

@@ -11,6 +11,7 @@ use super::body::Body;
 use super::check::{Check, object};
 use super::error::{FieldProblem, InvalidArguments};
 use super::file::{ResourceUse, Resources};
+use super::mirror::MirroredArgument;
 use super::parameter::{Names, Parameter};
 use super::placement::{self, Piece};
 use super::requirement::Demand;
@@ -36,6 +37,8 @@ pub struct RequestPlan {
     parameters: Vec<Parameter>,
     /// Parameters by exposed name, in its order.
     by_name: Vec<(Box<str>, usize)>,
+    /// Arguments that headers of a call repeat.
+    mirrored: Box<[MirroredArgument]>,
     /// Values of some parameters have to be looked at before they are placed.
     checks_values: bool,
     /// Values of some parameters have other names at the API.
@@ -113,6 +116,7 @@ impl RequestPlan {
         errors.check()?;
         let compiled = Body::compile(&fields, rules, body, &mut errors);
         let demands = errors.note(Demand::all(body.requires, &fields, rules)).unwrap_or_default();
+        let mirrored = MirroredArgument::all(&fields, rules, &mut errors);
         if let Some((rule, _)) = &content_type {
             errors.note(check_content_type(rule, body));
         }
@@ -136,6 +140,7 @@ impl RequestPlan {
             by_name,
             body,
             demands,
+            mirrored,
         })
     }
 
@@ -151,6 +156,11 @@ impl RequestPlan {
     /// [`input_schema`](super::input_schema) gives.
     pub const fn input_schema(&self) -> &Value {
         &self.schema
+    }
+
+    /// The arguments that headers of a call repeat. The schema does not name them.
+    pub fn mirrored(&self) -> &[MirroredArgument] {
+        &self.mirrored
     }
 
     /// Whether calls can have a single value at a path of exposed names, so that

@@ -68,6 +68,9 @@ impl ResponsePlan {
                     "style, explode, allow_reserved and content_type mean nothing here; remove them",
                 );
             }
+            if rule.mcp_header.is_some() {
+                refuse("mcp_header means nothing here; remove it");
+            }
             if rule.constant.is_some() || rule.send_default {
                 refuse("constant and send_default mean nothing here; remove them");
             }

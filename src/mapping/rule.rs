@@ -189,6 +189,10 @@ pub struct FieldRule {
     /// The values that are allowed; of the items where the field is an array.
     #[serde(default, rename = "enum", skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<Value>>,
+    /// The header in which clients of 2026-07-28 repeat the argument, without `Mcp-Param-` in front:
+    /// for whatever routes requests by it. Of a string, an integer or a boolean, in no array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_header: Option<String>,
     /// What the field means, told to the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

@@ -104,7 +104,7 @@ fn object<'a>(
     schema
 }
 
-fn node(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
+pub(super) fn node(node: &Node, rules: &[FieldRule]) -> Map<String, Value> {
     let rule = node.rule.and_then(|index| rules.get(index));
     let mut schema = value(node, rules);
     if rule.is_some_and(|rule| rule.nullable) {

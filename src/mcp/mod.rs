@@ -32,11 +32,14 @@ mod pass_on;
 mod refusal;
 mod relayed;
 mod resources;
+mod subscription;
 mod templates;
 pub mod upstream;
 
 #[cfg(test)]
 mod governed_tests;
+#[cfg(test)]
+mod modern_tests;
 #[cfg(test)]
 mod tests;
 
@@ -51,13 +54,14 @@ pub use initialize::{Initialization, Offers, ServerInfo, negotiate};
 pub use meta_tool::{MetaToolCall, described, schemas, search};
 pub use method::Method;
 pub use notifications::{
-    PROMPTS_LIST_CHANGED, RESOURCES_LIST_CHANGED, TOOLS_LIST_CHANGED, elicitation_complete,
-    log_message, progress, progress_report, progress_until_reported, resource_updated,
+    elicitation_complete, log_message, progress, progress_report, progress_until_reported,
+    resource_updated,
 };
 pub use outcome::{File, KeptAt, Supplement, ToolOutcome, tool_result};
 pub use pass_on::PassOn;
 pub use refusal::{missing_capabilities, unknown_resource, unknown_tool, unsupported_version};
 pub use relayed::{Relayed, relayed_error, relayed_result};
 pub use resources::{KEPT_RESULTS, blob_resource, json_resource};
+pub use subscription::{Happening, SUBSCRIBED_MAX, Subscription};
 
 pub use crate::sessions::Revision;

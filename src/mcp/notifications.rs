@@ -5,18 +5,6 @@ use super::asking::write_member;
 use crate::json::{self, Raw};
 use crate::rpc;
 
-/// The tools a client sees are others now.
-pub const TOOLS_LIST_CHANGED: &[u8] =
-    br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-
-/// The prompts a client sees are others now.
-pub const PROMPTS_LIST_CHANGED: &[u8] =
-    br#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
-
-/// The resources a client sees are others now.
-pub const RESOURCES_LIST_CHANGED: &[u8] =
-    br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#;
-
 /// A running request still runs. `progress` rises with the seconds; there is no total to tell.
 /// `token` is the client's, as JSON text.
 pub fn progress(token: &str, seconds: u64) -> Vec<u8> {

@@ -486,8 +486,15 @@ fn batches_have_their_rules() {
 
 #[test]
 fn notifications_are_messages() {
-    let incoming = rpc::parse(TOOLS_LIST_CHANGED).unwrap();
-    assert!(matches!(incoming, Incoming::Single(Message::Notification { params: None, .. })));
+    for (happening, has_params) in [(Happening::Tools, false), (Happening::Updated("a:b"), true)] {
+        let payload = happening.untagged();
+        let Incoming::Single(Message::Notification { method, params }) =
+            rpc::parse(&payload).unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!((&*method, params.is_some()), (happening.method(), has_params));
+    }
 }
 
 /// `cargo test --release -- --ignored --nocapture dispatch_costs`

@@ -25,8 +25,9 @@ use parking_lot::Mutex;
 use super::{core::Core, message::CoreMessage, shared::Shared};
 use crate::{
     catalog::{ClientApplicationId, Snapshot, TenantId, ViewChange},
-    mcp, rt,
-    streams::{OutletId, SessionKey, StreamId, StreamKind, frame},
+    mcp::Happening,
+    rt,
+    streams::{OutletId, SessionKey, StreamId, StreamKind},
 };
 
 /// How long changes are gathered. With the way to the clients it stays below a second.
@@ -84,14 +85,14 @@ struct Lists {
 }
 
 impl Lists {
-    /// The notifications, as JSON.
-    fn payloads(self) -> impl Iterator<Item = &'static [u8]> {
+    /// What clients are to be told of.
+    fn happenings(self) -> impl Iterator<Item = Happening<'static>> {
         let all = [
-            (self.tools, mcp::TOOLS_LIST_CHANGED),
-            (self.prompts, mcp::PROMPTS_LIST_CHANGED),
-            (self.resources, mcp::RESOURCES_LIST_CHANGED),
+            (self.tools, Happening::Tools),
+            (self.prompts, Happening::Prompts),
+            (self.resources, Happening::Resources),
         ];
-        all.into_iter().filter_map(|(is_changed, payload)| is_changed.then_some(payload))
+        all.into_iter().filter_map(|(is_changed, happening)| is_changed.then_some(happening))
     }
 }
 
@@ -185,11 +186,9 @@ pub(crate) fn gather(core: &Rc<Core>) {
 /// Tells the clients of this core.
 pub(crate) fn announce(core: &Rc<Core>, announcement: &Arc<Announcement>) {
     core.outlets.for_each_audience(|outlet, tenant, client_application| {
-        for payload in
-            announcement.lists(tenant, client_application).iter().flat_map(|l| l.payloads())
-        {
-            outlet.push(Arc::new(frame::control(None, None, Some(payload))));
-        }
+        let lists = announcement.lists(tenant, client_application);
+        let happenings = lists.into_iter().flat_map(Lists::happenings);
+        happenings.for_each(|happening| outlet.hear(happening));
     });
     let (core, announcement) = (core.clone(), announcement.clone());
     rt::spawn(async move {
@@ -242,9 +241,9 @@ fn tell(core: &Rc<Core>, announcement: &Announcement, heard: &Heard) {
     if !announcement.claim(heard.session) {
         return;
     }
-    for payload in heard.lists.payloads() {
-        let now_ms = core.clock.now_ms();
-        let published = core.streams.borrow_mut().publish(heard.stream, payload, now_ms);
+    for happening in heard.lists.happenings() {
+        let (payload, now_ms) = (happening.untagged(), core.clock.now_ms());
+        let published = core.streams.borrow_mut().publish(heard.stream, &payload, now_ms);
         if let Some(published) = published
             && let Some(outlet) = published.outlet
         {
@@ -282,7 +281,7 @@ mod tests {
         assert!(announcement.lists("acme", "desk").is_none());
         assert!(announcement.lists("other", "shop").is_none());
         let lists = announcement.lists("acme", "shop").unwrap();
-        assert_eq!(lists.payloads().collect::<Vec<_>>(), [mcp::TOOLS_LIST_CHANGED]);
+        assert_eq!(lists.happenings().collect::<Vec<_>>(), [Happening::Tools]);
         // Told once, it is known.
         assert!(announcer.changes(&snapshot(&["desk", "shop"], 4)).is_none());
     }

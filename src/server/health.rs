@@ -27,15 +27,28 @@ pub(crate) fn health(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) 
 
 /// The process can do its work; if not, why not.
 pub(crate) fn readiness(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) -> Answer {
-    match unready(core) {
-        None if core.shared.reload.bad().is_some() => {
-            let text = "ready\nthe catalog files are bad, an older catalog is served; `ringway \
-                        status` says what is wrong\n";
-            plain(core, request, out, 200, text)
-        }
-        None => plain(core, request, out, 200, "ready\n"),
-        Some(reason) => plain(core, request, out, 503, &format!("not ready: {reason}\n")),
+    if let Some(reason) = unready(core) {
+        return plain(core, request, out, 503, &format!("not ready: {reason}\n"));
     }
+    let mut text = "ready\n".to_owned();
+    if core.shared.reload.bad().is_some() {
+        text.push_str(
+            "the catalog files are bad, an older catalog is served; `ringway status` says what is \
+             wrong\n",
+        );
+    }
+    let (down, pending) = core.shared.keeper.troubles();
+    if !down.is_empty() {
+        let count = down.len();
+        text.push_str(&format!(
+            "upstream servers that do not answer: {count}; see `ringway status`\n"
+        ));
+    }
+    if !pending.is_empty() {
+        let count = pending.len();
+        text.push_str(&format!("upstream servers with definitions to approve: {count}\n"));
+    }
+    plain(core, request, out, 200, &text)
 }
 
 /// Why the process should get no requests now.

@@ -39,6 +39,7 @@ mod input_required;
 mod invoke;
 mod judge;
 mod legacy;
+mod listen;
 mod listener;
 mod memory;
 mod message;
@@ -61,6 +62,7 @@ mod request_state;
 mod respond;
 mod route;
 mod running;
+mod scan;
 mod sealing;
 mod session;
 mod shared;
@@ -70,6 +72,7 @@ mod subscriptions;
 mod time;
 mod tool_call;
 mod trail;
+mod upstreams;
 mod waiting;
 mod write_behind;
 
@@ -78,6 +81,7 @@ pub use change_error::ChangeError;
 pub use change_log::ChangeLogError;
 pub use recovery::RecoveryError;
 pub use start::{Running, Start, StartError, start};
+pub use upstreams::KeptError;
 
 /// Fills `bytes` from the system's secure random source.
 ///

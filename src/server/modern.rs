@@ -13,7 +13,8 @@ use super::{
 use crate::{
     audit::Transport,
     http::{Known, RequestView, mirrored},
-    json::Raw,
+    json::{Kind, Raw},
+    mapping::{HEADER_PREFIX, MirroredArgument},
     mcp::{self, Envelope, Method, Revision},
     rpc::{Incoming, Message, RpcError, code},
 };
@@ -103,7 +104,52 @@ fn check_headers(
     // One without a name is told so by its method.
     let named = message.params().and_then(|params| params.get(key)).and_then(Raw::as_str);
     let Some(named) = named else { return Ok(()) };
-    repeats(request, Known::McpName, "Mcp-Name", &named)
+    repeats(request, Known::McpName, "Mcp-Name", &named)?;
+    if method != Method::ToolsCall {
+        return Ok(());
+    }
+    let mirrored = admission.view.mirrored_arguments(&named);
+    let arguments = message.params().and_then(|params| params.get("arguments"));
+    mirrored.iter().try_for_each(|argument| check_argument(request, argument, arguments))
+}
+
+/// An argument that a header repeats is there in both or in neither.
+fn check_argument(
+    request: &RequestView<'_>,
+    argument: &MirroredArgument,
+    arguments: Option<Raw<'_>>,
+) -> Result<(), RpcError> {
+    let refuse = |what| Err(mismatch(&format!("{HEADER_PREFIX}{}", argument.header), what));
+    let mut values = request.headers().filter(|(name, _)| is_of(argument, name));
+    let header = values.next().map(|(_, value)| value);
+    if values.next().is_some() {
+        return refuse("is there more than once");
+    }
+    let value = argument.path.iter().try_fold(arguments, |value, name| Some(value?.get(name)));
+    let value = value.flatten().filter(|value| !value.is_null());
+    let (header, value) = match (header, value) {
+        (None, None) => return Ok(()),
+        // What is no single value is for the tool to refuse.
+        (None, Some(value)) if matches!(value.kind(), Kind::Object | Kind::Array) => return Ok(()),
+        (None, Some(_)) => return refuse("is missing"),
+        (Some(_), None) => return refuse("is there without its argument"),
+        (Some(header), Some(value)) => (header, value),
+    };
+    let is_said = match value.kind() {
+        Kind::String => value.as_str().is_some_and(|text| mirrored::says(header, &text)),
+        Kind::Number => mirrored::says_number(header, value.text()),
+        Kind::Bool => mirrored::says(header, value.text()),
+        Kind::Null | Kind::Array | Kind::Object => false,
+    };
+    if is_said { Ok(()) } else { refuse("says something else than its argument") }
+}
+
+fn is_of(argument: &MirroredArgument, name: &str) -> bool {
+    let own = name.get(HEADER_PREFIX.len()..).unwrap_or_default();
+    own.eq_ignore_ascii_case(&argument.header)
+        && name
+            .get(..HEADER_PREFIX.len())
+            .is_some_and(|prefix| prefix.eq_ignore_ascii_case(HEADER_PREFIX))
 }
 
 /// A header must be there once and say what the body says.

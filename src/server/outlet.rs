@@ -6,7 +6,7 @@
 //! stream's window. An outlet lives on one core and is addressed from others by its number.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::{HashMap, VecDeque},
     rc::Rc,
     sync::Arc,
@@ -15,8 +15,9 @@ use std::{
 use crate::{
     catalog::{ClientApplicationId, TenantId},
     identity::Caller,
+    mcp::{Happening, Subscription},
     rt::Notify,
-    streams::OutletId,
+    streams::{OutletId, frame},
 };
 
 /// Bits of an outlet's number that count outlets of one core; the bits above name the core.
@@ -56,6 +57,8 @@ pub(crate) struct Outlet {
     listener: Cell<Option<Caller>>,
     /// Whose lists its client reads, where it shows no stream of a session.
     audience: RefCell<Option<(TenantId, ClientApplicationId)>>,
+    /// What its client wants to hear of, where it said so, and the message it ends with then.
+    subscription: OnceCell<(Subscription, Arc<Vec<u8>>)>,
     queue: RefCell<VecDeque<Arc<Vec<u8>>>>,
     queued_bytes: Cell<usize>,
     queued_bytes_max: Cell<usize>,
@@ -125,8 +128,11 @@ impl Outlet {
         self.queue.borrow().len()
     }
 
-    /// Lets the response end once the queue is empty.
+    /// Lets the response end once the queue is empty. A subscription ends with its answer.
     pub(crate) fn finish(&self) {
+        if let Some((_, over)) = self.subscription.get() {
+            self.push(over.clone());
+        }
         if self.state.get() == OutletState::Open {
             self.state.set(OutletState::Finishing);
             self.wake.notify();
@@ -149,6 +155,27 @@ impl Outlet {
     /// Says whose lists the client of a stream outside sessions reads.
     pub(crate) fn set_audience(&self, tenant: TenantId, client_application: ClientApplicationId) {
         self.audience.replace(Some((tenant, client_application)));
+    }
+
+    /// Says what the client wants to hear of, and what it is sent when the server ends that.
+    pub(crate) fn subscribe(&self, to: Subscription, over: Arc<Vec<u8>>) {
+        // A request asks once.
+        let _ = self.subscription.set((to, over));
+    }
+
+    /// Tells the client of a stream outside sessions of something, unless it wants to hear of other
+    /// things only.
+    pub(crate) fn hear(&self, happening: Happening<'_>) {
+        let payload = match self.subscription.get() {
+            Some((subscription, _)) => subscription.told(happening),
+            None => match happening {
+                Happening::Updated(_) => None,
+                listed => Some(listed.untagged()),
+            },
+        };
+        if let Some(payload) = payload {
+            self.push(Arc::new(frame::control(None, None, Some(&payload))));
+        }
     }
 
     pub(crate) fn purpose(&self) -> Purpose {
@@ -221,6 +248,7 @@ impl Outlets {
             purpose,
             listener: Cell::new(None),
             audience: RefCell::default(),
+            subscription: OnceCell::new(),
             queue: RefCell::default(),
             queued_bytes: Cell::new(0),
             queued_bytes_max: Cell::new(self.queued_bytes_max.saturating_mul(times)),
@@ -237,11 +265,15 @@ impl Outlets {
         self.open.borrow().get(&id).cloned()
     }
 
-    /// Closes the streams of listeners that may no longer listen.
+    /// Closes the streams of listeners that may no longer listen. Who subscribed is told that it is
+    /// over, and nothing else any more.
     pub(crate) fn drop_listeners(&self, may_listen: impl Fn(Caller) -> bool) {
         for outlet in self.open.borrow().values() {
             if outlet.listener.get().is_some_and(|listener| !may_listen(listener)) {
-                outlet.drop_connection();
+                match outlet.subscription.get() {
+                    Some(_) => outlet.finish(),
+                    None => outlet.drop_connection(),
+                }
             }
         }
     }

@@ -170,7 +170,7 @@ async fn endpoint_answer(
     guard(core, plane, request, endpoint, echo)?;
     let methods = methods_of(core, &endpoint.transport);
     if request.method() == Method::Options {
-        respond::preflight(core, out, echo, methods);
+        respond::preflight(core, out, echo, methods, request);
         return Ok(Answer::Written { keep_alive: echo.keep_alive });
     }
     let arrived_ms = core.clock.ms_at(arrived);

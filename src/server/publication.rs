@@ -4,6 +4,10 @@
 //! one atomic load. A change that is wrong, or that the store cannot keep, publishes nothing.
 //! Everything here blocks and runs on a worker, never on a core.
 
+mod change;
+mod definitions;
+mod rows;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -15,23 +19,29 @@ use std::{
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use self::{
+    change::{Source, record},
+    rows::{Rows, Stored, keep_former, write},
+};
 use super::{
     change_error::ChangeError,
-    change_log::{self, ChangeLog, ChangeLogError, Kept},
+    change_log::{self, ChangeLog, ChangeLogError},
     declared::Declared,
-    sealing::{self, Stale},
+    scan::all_rows,
     time,
 };
 use crate::{
     catalog::{
-        Action, ChangeHeader, ChangeRecord, Entities, EntityChange, FormerTools, Grace, Problem,
-        Snapshot,
+        Action, ChangeHeader, ChangeRecord, Entities, EntityChange, Grace, Problem, Snapshot,
+        UpstreamDefinitions,
     },
     downstream::{self, Egress},
     identity::{KeyId, KeyRecord, KeyTable},
     settings::Settings,
-    store::{Batch, Row, Seal, Store, StoreError, Tree},
+    store::{Batch, Seal, Store, StoreError, Tree},
 };
+
+pub(crate) use self::change::{Applied, Intent};
 
 /// What is published at one time. Immutable.
 #[derive(Debug, Clone)]
@@ -39,26 +49,6 @@ pub(crate) struct Published {
     pub(crate) version: u64,
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) keys: Arc<KeyTable>,
-}
-
-/// Who changes the catalog, why, and on what condition.
-#[derive(Debug, Clone)]
-pub(crate) struct Intent {
-    pub(crate) action: Action,
-    pub(crate) author: String,
-    pub(crate) comment: String,
-    /// Only say what would change.
-    pub(crate) dry_run: bool,
-    /// The version the change was made for; any, where absent.
-    pub(crate) expected: Option<u64>,
-}
-
-impl Intent {
-    /// What this process does by itself.
-    pub(crate) fn own(action: Action) -> Self {
-        let author = "ringway".to_owned();
-        Self { action, author, comment: String::new(), dry_run: false, expected: None }
-    }
 }
 
 /// The published state and its changes.
@@ -89,22 +79,20 @@ struct Past {
     declared: Declared,
 }
 
-type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// Rows read from the store at a time.
-const SCAN_ROWS: usize = 1024;
-
 impl Publication {
     /// Loads what the store has, lays over it what is news in `declared`, and keeps the result.
+    /// `definitions` are those that were accepted before.
     pub(crate) fn load(
         store: &Store,
         seal: Seal,
         settings: &Settings,
         declared: Entities,
         new_keys: Vec<KeyRecord>,
+        definitions: UpstreamDefinitions,
     ) -> Result<Self, ChangeError> {
-        let Stored { entities: stored, former, mut log, former_rows, stale, declared: before } =
+        let Stored { entities: mut stored, former, mut log, former_rows, stale, declared: before } =
             Stored::read(store, &seal, settings)?;
+        stored.definitions = definitions;
         // All that is sealed could be opened.
         seal.ensure()?;
         let grace = grace_of(settings);
@@ -113,6 +101,7 @@ impl Publication {
             let mut entities = stored.clone();
             entities.overlay(declared.clone());
             entities.unmask_secrets(&stored).map_err(ChangeError::Problems)?;
+            definitions::drop_orphans(&mut entities);
             let changes = stored.changes(&entities);
             let version = log.newest() + u64::from(!changes.is_empty());
             let snapshot = match &restored {
@@ -278,6 +267,7 @@ impl Publication {
         }
         let mut newer = edit(&entities)?;
         newer.unmask_secrets(&entities).map_err(ChangeError::Problems)?;
+        definitions::drop_orphans(&mut newer);
         let changes = entities.changes(&newer);
         let mut batch = Batch::new();
         if let Source::Files(now) = &source {
@@ -416,32 +406,6 @@ impl Publication {
     }
 }
 
-/// Where a change comes from.
-enum Source {
-    /// Somebody who asks for it.
-    Operator,
-    /// The version it brings back.
-    Past(u64),
-    /// The settings' files, which declare this now.
-    Files(Declared),
-}
-
-impl Source {
-    fn restored(&self) -> Option<u64> {
-        match self {
-            Self::Past(version) => Some(*version),
-            Self::Operator | Self::Files(_) => None,
-        }
-    }
-
-    /// The store has the change.
-    fn written(self, past: &mut Past) {
-        if let Self::Files(now) = self {
-            past.declared = now;
-        }
-    }
-}
-
 /// Takes what is news in files. Where that cannot stand with what is there, because what it needs was
 /// removed over the API, everything the files declare is taken.
 fn news_or_all<T>(
@@ -465,164 +429,15 @@ fn news_or_all<T>(
     }
 }
 
-/// A change that was made, or would be.
-#[derive(Debug)]
-pub(crate) struct Applied {
-    pub(crate) changes: Vec<EntityChange>,
-    /// The version of the catalog: the new one where it changed.
-    pub(crate) version: u64,
-    /// Whether it was made: something differs, and it was not only asked what would.
-    pub(crate) is_made: bool,
-    /// What the catalog consists of after it.
-    pub(crate) entities: Arc<Entities>,
-    /// What will make calls fail.
-    pub(crate) warnings: Vec<String>,
-    /// What of it has no effect.
-    pub(crate) remarks: Vec<Problem>,
-}
-
 fn warn(foreseen: &[Problem]) {
     for problem in foreseen {
         tracing::warn!("calls will fail: {problem}");
     }
 }
 
-fn record(
-    intent: Intent,
-    version: u64,
-    restored: Option<u64>,
-    entities: Vec<EntityChange>,
-) -> ChangeRecord {
-    let count = |has_before, has_after| {
-        let is_such = |change: &&EntityChange| {
-            change.before.is_some() == has_before && change.after.is_some() == has_after
-        };
-        entities.iter().filter(is_such).count()
-    };
-    let header = ChangeHeader {
-        version,
-        time_ms: time::now_ms(),
-        author: intent.author,
-        comment: intent.comment,
-        action: intent.action,
-        restored,
-        added: count(false, true),
-        changed: count(true, true),
-        removed: count(true, false),
-    };
-    ChangeRecord { header, entities }
-}
-
-/// The rows of a change: its entities, and its place in the log.
-fn write(
-    record: &ChangeRecord,
-    log: &ChangeLog,
-    seal: &Seal,
-    batch: &mut Batch,
-) -> Result<change_log::Written, ChangeError> {
-    for change in &record.entities {
-        match change.row() {
-            (key, Some(plain)) => {
-                batch.put(Tree::Catalog, &key, &sealing::sealed(&key, plain, seal)?);
-            }
-            (key, None) => batch.remove(Tree::Catalog, &key),
-        }
-    }
-    Ok(log.write(record, seal, batch)?)
-}
-
-/// The changes that make the store's rows of tools that went those of `snapshot`.
-fn keep_former(snapshot: &Snapshot, before: Rows, batch: &mut Batch) -> Rows {
-    let rows: Rows = snapshot.deprecated_rows().into_iter().collect();
-    for (key, value) in &rows {
-        if before.get(key) != Some(value) {
-            batch.put(Tree::Catalog, key, value);
-        }
-    }
-    for key in before.keys().filter(|key| !rows.contains_key(*key)) {
-        batch.remove(Tree::Catalog, key);
-    }
-    rows
-}
-
 fn grace_of(settings: &Settings) -> Grace {
     let callable_ms = settings.runtime.tool_grace_seconds.saturating_mul(1000);
     Grace { now_ms: time::now_ms(), callable_ms }
-}
-
-/// What the store has of the catalog and its past.
-struct Stored {
-    entities: Entities,
-    former: FormerTools,
-    log: ChangeLog,
-    former_rows: Rows,
-    declared: Declared,
-    stale: Stale,
-}
-
-impl Stored {
-    fn read(store: &Store, seal: &Seal, settings: &Settings) -> Result<Self, ChangeError> {
-        let (mut rows, mut former_rows, mut records) = (Vec::new(), Rows::new(), Vec::new());
-        let mut declared = Declared::default();
-        let mut stale = Stale::default();
-        for_each_row(store, Tree::Catalog, |key, value| {
-            if ChangeLog::is_record(&key) {
-                let version = ChangeLog::version_of(&value).map_err(ChangeLogError::from)?;
-                records.push((version, value.len()));
-                if !change_log::is_current(&value, seal)? {
-                    stale.records.push(key);
-                }
-            } else if FormerTools::is_row(&key) {
-                former_rows.insert(key, value);
-            } else if Declared::is_row(&key) {
-                declared.add(&key, value);
-            } else {
-                let (value, is_stale) = sealing::opened(&key, value, seal)?;
-                if is_stale {
-                    stale.rows.push((key.clone(), value.clone()));
-                }
-                rows.push((key, value));
-            }
-            Ok::<_, ChangeError>(())
-        })?;
-        let runtime = &settings.runtime;
-        let kept = Kept { changes_max: runtime.history_max, bytes_max: runtime.history_bytes_max };
-        Ok(Self {
-            entities: Entities::from_rows(rows).map_err(ChangeError::Rows)?,
-            former: FormerTools::from_rows(&former_rows).map_err(ChangeError::Rows)?,
-            log: ChangeLog::load(records, kept),
-            former_rows,
-            declared,
-            stale,
-        })
-    }
-}
-
-/// Every row of a tree.
-pub(crate) fn all_rows(store: &Store, tree: Tree) -> Result<Vec<Row>, StoreError> {
-    let mut rows = Vec::new();
-    for_each_row(store, tree, |key, value| {
-        rows.push((key, value));
-        Ok::<_, StoreError>(())
-    })?;
-    Ok(rows)
-}
-
-/// Visits every row of a tree, a bounded number of them in memory at a time.
-pub(crate) fn for_each_row<E: From<StoreError>>(
-    store: &Store,
-    tree: Tree,
-    mut visit: impl FnMut(Vec<u8>, Vec<u8>) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut after: Option<Vec<u8>> = None;
-    loop {
-        let rows = store.scan_blocking(tree, after.as_deref(), SCAN_ROWS)?;
-        if rows.len() < SCAN_ROWS {
-            return rows.into_iter().try_for_each(|(key, value)| visit(key, value));
-        }
-        after = rows.last().map(|(key, _)| key.clone());
-        rows.into_iter().try_for_each(|(key, value)| visit(key, value))?;
-    }
 }
 
 #[cfg(test)]

@@ -37,13 +37,19 @@ fn tool(name: &str) -> String {
 struct Fixture {
     folder: TempDir,
     settings: Settings,
+    /// What was accepted before.
+    definitions: UpstreamDefinitions,
 }
 
 impl Fixture {
     fn new() -> Self {
         let mut settings = Settings::default();
         settings.store.free_bytes_min = 0;
-        Self { folder: tempfile::tempdir().unwrap(), settings }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            settings,
+            definitions: UpstreamDefinitions::new(),
+        }
     }
 
     /// Runs `body` with a store that is opened for it and closed after it.
@@ -55,8 +61,15 @@ impl Fixture {
     fn run_with<T>(&self, files: &str, body: impl FnOnce(&Publication) -> T) -> T {
         let store = Store::open(self.folder.path(), self.settings.store.clone()).unwrap();
         let seal = Seal::open(self.folder.path()).unwrap();
-        let publication =
-            Publication::load(&store, seal, &self.settings, read(files), Vec::new()).unwrap();
+        let publication = Publication::load(
+            &store,
+            seal,
+            &self.settings,
+            read(files),
+            Vec::new(),
+            self.definitions.clone(),
+        )
+        .unwrap();
         let result = body(&publication);
         drop(publication);
         store.stop().unwrap();

@@ -11,7 +11,7 @@ use crate::{
     streams::{Chunk, JournalError, JournalRing, Place, StreamLimits, StreamTable, WindowLimits},
 };
 
-use super::publication::{all_rows, for_each_row};
+use super::scan::{all_rows, for_each_row};
 
 /// Why the state of an earlier process cannot be used. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,13 @@
 //! Writing responses: the heads every answer shares, JSON bodies, refusals.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use super::{core::Core, refusal::Refusal, running::Plain};
 use crate::{
-    http::{BodyLength, HttpError, Known, Method, RequestView},
+    http::{BodyLength, HttpError, Known, Method, RequestView, is_field_name},
+    mapping::HEADER_PREFIX,
     rpc::{Reply, RpcError, code},
 };
 
@@ -235,13 +238,45 @@ pub(crate) fn unreadable(core: &Core, error: &HttpError, out: &mut Vec<u8>) {
 }
 
 /// The answer to a CORS preflight from an allowed origin.
-pub(crate) fn preflight(core: &Core, out: &mut Vec<u8>, echo: &Echo, methods: &str) {
+pub(crate) fn preflight(
+    core: &Core,
+    out: &mut Vec<u8>,
+    echo: &Echo,
+    methods: &str,
+    request: &RequestView<'_>,
+) {
+    let allowed;
     let mut headers = headers_of(echo);
     headers.push(("Allow", methods));
     if echo.origin.is_some() {
+        allowed = allowed_headers(request);
         headers.push(("Access-Control-Allow-Methods", methods));
-        headers.push(("Access-Control-Allow-Headers", ALLOWED_REQUEST_HEADERS));
+        headers.push(("Access-Control-Allow-Headers", &allowed));
         headers.push(("Access-Control-Max-Age", "600"));
     }
     core.write_head(out, 204, &headers, BodyLength::None, echo.keep_alive);
+}
+
+/// Most headers of arguments that one preflight asks for.
+const ARGUMENT_HEADERS_MAX: usize = 32;
+
+/// The headers a browser may send. Those that repeat arguments are named as the request asks for
+/// them: what they are called is for each tool to say.
+fn allowed_headers(request: &RequestView<'_>) -> Cow<'static, str> {
+    let asked = request
+        .headers()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("access-control-request-headers"))
+        .flat_map(|(_, value)| value.split(|byte| *byte == b','))
+        .filter_map(|name| std::str::from_utf8(name.trim_ascii()).ok());
+    let is_of_an_argument = |name: &&str| {
+        let prefix = name.get(..HEADER_PREFIX.len());
+        prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(HEADER_PREFIX))
+            && is_field_name(name)
+    };
+    let mut all = Cow::Borrowed(ALLOWED_REQUEST_HEADERS);
+    for name in asked.filter(is_of_an_argument).take(ARGUMENT_HEADERS_MAX) {
+        all.to_mut().push_str(", ");
+        all.to_mut().push_str(name);
+    }
+    all
 }

@@ -22,6 +22,7 @@ use super::{
     reload::ReloadState,
     request_state::RequestStates,
     subscriptions::Subscriptions,
+    upstreams::Keeper,
 };
 use crate::{
     audit::AuditLog,
@@ -41,6 +42,7 @@ use crate::{
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) publication: Publication,
+    pub(crate) keeper: Arc<Keeper>,
     pub(crate) reload: Arc<ReloadState>,
     pub(crate) sessions: Arc<SessionTable>,
     pub(crate) session_ids: SessionIds,

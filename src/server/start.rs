@@ -27,6 +27,7 @@ use super::{
     request_state::RequestStates,
     shared::{self, Shared},
     time,
+    upstreams::{Keeper, KeptError},
     write_behind::WriteBehind,
 };
 use crate::{
@@ -93,6 +94,9 @@ pub enum StartError {
     /// The state of the last run cannot be used.
     #[error("{0}")]
     Recovery(#[from] RecoveryError),
+    /// What is known of upstream servers cannot be used.
+    #[error("{0}")]
+    Upstreams(#[from] KeptError),
     /// The catalog is wrong.
     #[error("the catalog cannot be used:\n{0}")]
     Catalog(#[from] ChangeError),
@@ -147,7 +151,9 @@ pub fn start(start: Start) -> Result<Running, StartError> {
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
     let listeners = Listeners::bind(&settings, count)?;
     let seal = Seal::open(&settings.runtime.data_directory)?;
-    let publication = Publication::load(&store, seal, &settings, declared, keys)?;
+    let keeper = Arc::new(Keeper::load(&store, &settings.downstream.discovery)?);
+    let accepted = keeper.definitions();
+    let publication = Publication::load(&store, seal, &settings, declared, keys, accepted)?;
     let now_ms = time::now_ms();
     let identity = recovery::identity(&store)?;
     let sessions = recovery::sessions(&store, &settings)?;
@@ -158,9 +164,10 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         .map_err(StartError::Cores)?;
     let sessions = Arc::new(sessions);
     let reload = Arc::new(ReloadState::new(seen));
-    let metrics = metrics(count, now_ms, &logging, &store, &audit, &sessions, &reload);
+    let figures = metrics(count, now_ms, &logging, &store, &audit, &sessions, &reload, &keeper);
     let shared = Arc::new(Shared::new(shared::Parts {
         publication,
+        keeper,
         reload,
         sessions,
         session_ids: SessionIds::new(&identity.secret, recovery::NODE),
@@ -168,7 +175,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         store,
         audit,
         workers,
-        metrics,
+        metrics: figures,
         boot: identity.boot,
         inboxes,
         started_ms: now_ms,
@@ -270,10 +277,12 @@ fn metrics(
     audit: &AuditLog,
     sessions: &Arc<SessionTable>,
     reload: &Arc<ReloadState>,
+    keeper: &Arc<Keeper>,
 ) -> Metrics {
     let (dropped, store, sessions) = (logging.dropped_lines(), store.clone(), sessions.clone());
     let reload = reload.clone();
     let audit = audit.clone();
+    let keeper = keeper.clone();
     Metrics::new(cores, now_ms, move || ProcessFigures {
         panics_contained: rt::panics_contained(),
         log_lines_dropped: dropped.count(),
@@ -282,6 +291,7 @@ fn metrics(
         catalog_reload_failures: reload.failures(),
         catalog_files_bad: reload.bad().is_some(),
         audit: audit.figures(),
+        upstreams: keeper.figures(),
     })
 }
 

@@ -11,7 +11,7 @@ use super::{
     core::Core,
     event_stream::EventStream,
     execute::{self, Asking, Work},
-    guard, modern, offload,
+    guard, listen, modern, offload,
     outlet::{Outlet, Purpose},
     pipeline::Admission,
     refusal::Refusal,
@@ -53,6 +53,11 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         }
     };
     let Prepared { declared, kind, session, envelope } = prepared;
+    if envelope.is_some()
+        && let Some(asked) = listen::asked(&admission, &incoming)
+    {
+        return listen::open(admission, asked);
+    }
     let revision = session.as_ref().map(|session| session.revision()).or(declared);
     let mut origin = admission.origin(Transport::StreamableHttp, session.as_deref());
     origin.revision = revision;

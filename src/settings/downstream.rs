@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::check::{BYTES_MAX, MILLISECONDS_MAX, SECONDS_MAX};
-use super::{Findings, Network, UpstreamServers};
+use super::{Discovery, Findings, Network, UpstreamServers};
 
 /// Calls to the services behind the tools. Connections and tools may set shorter times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct Downstream {
     pub blocked_networks: Vec<Network>,
     /// PEM files of certificate authorities to trust beside the system's.
     pub extra_roots: Vec<PathBuf>,
+    /// When MCP servers are asked what they offer.
+    pub discovery: Discovery,
     /// `[downstream.mcp]`.
     pub mcp: UpstreamServers,
 }
@@ -50,6 +52,7 @@ impl Default for Downstream {
                 Network::fixed(IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
             ],
             extra_roots: Vec::new(),
+            discovery: Discovery::default(),
             mcp: UpstreamServers::default(),
         }
     }
@@ -80,6 +83,7 @@ impl Downstream {
         if self.extra_roots.iter().any(|path| path.as_os_str().is_empty()) {
             findings.add("downstream.extra_roots", "holds an empty path");
         }
+        self.discovery.validate(findings);
         self.mcp.validate(findings);
     }
 }

@@ -18,6 +18,7 @@
 mod asking;
 mod audit;
 mod check;
+mod discovery;
 mod downstream;
 mod error;
 mod http;
@@ -45,6 +46,7 @@ use serde::{Deserialize, Serialize};
 pub use self::asking::Asking;
 pub use self::audit::Audit;
 pub use self::check::{Finding, Findings};
+pub use self::discovery::Discovery;
 pub use self::downstream::Downstream;
 pub use self::error::{Origin, Problem, SettingsError};
 pub use self::http::Http;

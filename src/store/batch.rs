@@ -15,20 +15,25 @@ pub enum Tree {
     RecentSessions,
     /// Replay windows of streams.
     Windows,
-    /// Records about the store and its owner. Applied last, so that a pointer in it is never
-    /// newer than what it points to.
+    /// Records about the store and its owner. Applied after all it points to, so that a pointer in
+    /// it is never newer than that.
     Meta,
+    /// What upstream MCP servers offer, and what of it is accepted. Nothing points here. Behind
+    /// `Meta` because batches name trees by their places, and those of an older release may still
+    /// wait in a tail.
+    Upstreams,
 }
 
 impl Tree {
     /// Every tree, in the order in which a batch is applied to them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Catalog,
         Self::Keys,
         Self::Sessions,
         Self::RecentSessions,
         Self::Windows,
         Self::Meta,
+        Self::Upstreams,
     ];
 
     /// Its name on disk.
@@ -40,6 +45,7 @@ impl Tree {
             Self::RecentSessions => "recent_sessions",
             Self::Windows => "windows",
             Self::Meta => "meta",
+            Self::Upstreams => "upstreams",
         }
     }
 }
@@ -184,7 +190,7 @@ mod tests {
     proptest! {
         #[test]
         fn changes_come_back_as_they_were_made(
-            made in vec((0usize..5, vec(any::<u8>(), 0..40), option::of(vec(any::<u8>(), 0..40))), 0..20)
+            made in vec((0usize..Tree::ALL.len(), vec(any::<u8>(), 0..40), option::of(vec(any::<u8>(), 0..40))), 0..20)
         ) {
             let mut batch = Batch::new();
             for (tree, key, value) in &made {

@@ -23,5 +23,7 @@ pub use self::execution::{ExecutionId, ExecutionIds};
 pub use self::figures::{Counter, Gauge, LATENCY_BOUNDS_MICROSECONDS, Latency};
 pub use self::labels::{DownstreamLabel, MethodLabel, OutcomeLabel};
 pub use self::logging::{DroppedLines, LogGuard, LoggingError, start_logging};
-pub use self::render::{AuditFigures, METRICS_CONTENT_TYPE, Metrics, ProcessFigures};
+pub use self::render::{
+    AuditFigures, METRICS_CONTENT_TYPE, Metrics, ProcessFigures, UpstreamFigures, UpstreamsFigures,
+};
 pub use self::trace::{TraceParent, TraceText};

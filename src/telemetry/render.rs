@@ -19,7 +19,7 @@ pub const METRICS_CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 const PREFIX: &str = "ringway";
 
 /// What belongs to the process and not to one core, as it is now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessFigures {
     /// Panics that were contained.
     pub panics_contained: u64,
@@ -35,6 +35,34 @@ pub struct ProcessFigures {
     pub catalog_reload_failures: u64,
     /// Whether the last one was such.
     pub catalog_files_bad: bool,
+    /// The MCP servers behind toolsets.
+    pub upstreams: UpstreamsFigures,
+}
+
+/// What is known of the MCP servers behind toolsets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UpstreamsFigures {
+    /// How often one told what it offers.
+    pub answered: u64,
+    /// How often one was asked in vain.
+    pub failed: u64,
+    /// Each of them.
+    pub upstreams: Vec<UpstreamFigures>,
+}
+
+/// One MCP server behind a toolset.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UpstreamFigures {
+    /// Whose it is.
+    pub tenant: String,
+    /// The toolset it is behind.
+    pub toolset: String,
+    /// Whether it answered when it was last asked, if it was.
+    pub is_up: Option<bool>,
+    /// Definitions that wait for an operator.
+    pub pending: u64,
+    /// Sessions open there, where they are counted.
+    pub sessions: Option<u64>,
 }
 
 /// What the audit log has done.
@@ -245,6 +273,7 @@ impl Page<'_, '_> {
         let sessions = i64::try_from(figures.sessions_open).unwrap_or(i64::MAX);
         self.single_gauge("sessions_open", "Sessions alive", None, sessions)?;
         self.audit(figures.audit)?;
+        self.upstreams(&figures.upstreams)?;
         let help = "Whether the catalog files are bad and an older catalog is served: 1, else 0";
         let bad = i64::from(figures.catalog_files_bad);
         self.single_gauge("catalog_reload_bad", help, None, bad)?;
@@ -270,6 +299,42 @@ impl Page<'_, '_> {
         self.single_gauge("audit_segments", "Segments of the audit log", None, segments)?;
         let help = "Whether the audit log takes writes: 1, or 0 while they fail or hang";
         self.single_gauge("audit_writable", help, None, i64::from(audit.writable))
+    }
+
+    fn upstreams(&mut self, figures: &UpstreamsFigures) -> fmt::Result {
+        let help = "Times that MCP servers behind toolsets were asked what they offer, by outcome";
+        let mut family = self.begin("upstream_discoveries", help, None, MetricType::Counter)?;
+        for (outcome, count) in [("answered", figures.answered), ("failed", figures.failed)] {
+            counter(&mut family.encode_family(&[("outcome", outcome)])?, count)?;
+        }
+        let help = "Whether an MCP server behind a toolset answered when last asked: 1, else 0";
+        self.by_upstream("upstream_up", help, figures, |upstream| upstream.is_up.map(u64::from))?;
+        let help = "Definitions of an MCP server behind a toolset that wait for approval";
+        let name = "upstream_definitions_pending";
+        self.by_upstream(name, help, figures, |upstream| Some(upstream.pending))?;
+        let help = "Sessions open at an MCP server behind a toolset";
+        self.by_upstream("upstream_sessions", help, figures, |upstream| upstream.sessions)
+    }
+
+    fn by_upstream(
+        &mut self,
+        name: &str,
+        help: &str,
+        figures: &UpstreamsFigures,
+        value: impl Fn(&UpstreamFigures) -> Option<u64>,
+    ) -> fmt::Result {
+        if figures.upstreams.iter().all(|upstream| value(upstream).is_none()) {
+            return Ok(());
+        }
+        let mut family = self.begin(name, help, None, MetricType::Gauge)?;
+        for upstream in &figures.upstreams {
+            let labels =
+                [("tenant", upstream.tenant.as_str()), ("toolset", upstream.toolset.as_str())];
+            let Some(value) = value(upstream) else { continue };
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            family.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
     }
 
     fn begin<'s>(
@@ -361,6 +426,17 @@ mod tests {
             },
             catalog_reload_failures: 6,
             catalog_files_bad: true,
+            upstreams: UpstreamsFigures {
+                answered: 12,
+                failed: 13,
+                upstreams: vec![UpstreamFigures {
+                    tenant: "acme".to_owned(),
+                    toolset: "docs".to_owned(),
+                    is_up: Some(true),
+                    pending: 2,
+                    sessions: Some(3),
+                }],
+            },
         })
     }
 
@@ -404,6 +480,11 @@ mod tests {
             "ringway_audit_write_errors_total 10",
             "ringway_audit_payloads_left_out_total 11",
             "ringway_audit_writable 1",
+            "ringway_upstream_discoveries_total{outcome=\"answered\"} 12",
+            "ringway_upstream_discoveries_total{outcome=\"failed\"} 13",
+            "ringway_upstream_up{tenant=\"acme\",toolset=\"docs\"} 1",
+            "ringway_upstream_definitions_pending{tenant=\"acme\",toolset=\"docs\"} 2",
+            "ringway_upstream_sessions{tenant=\"acme\",toolset=\"docs\"} 3",
             "ringway_catalog_reload_failures_total 6",
             "ringway_catalog_reload_bad 1",
             "ringway_start_time_seconds 1796000000",

@@ -6,12 +6,25 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Answer, Client, Plan, Request, Ringway, Service, Setup, Wire, json_answer, rpc,
+    Answer, Client, Plan, Request, Ringway, Service, Setup, Wire, eventually, json_answer, rpc,
 };
 
 const SECRET: &str = "Bearer hidden-4711";
 const MASK: &str = "***";
 const FIND: (&str, &str, &str, &str) = ("find", "GET", "/find", "");
+
+/// A toolset of an upstream server; nobody is assigned it, so the server is not asked.
+const UPSTREAM: &str = r#"
+[[connection]]
+tenant = "demo"
+id = "docs"
+base_url = "http://127.0.0.1:9/mcp"
+[[toolset]]
+tenant = "demo"
+id = "docs"
+kind = "mcp"
+connection = "docs"
+"#;
 
 /// An operator, who notes what was asked and how it was answered.
 struct Operator<'a> {
@@ -66,6 +79,7 @@ fn template(target: &str) -> String {
         ["catalog", "assignments", ..] => &["tenant", "client_application", "toolset"],
         ["catalog", ..] => &["tenant", "id"],
         ["changes", ..] => &["version"],
+        ["upstreams", ..] => &["tenant", "toolset"],
         _ => &[],
     };
     let fixed = if segments[0] == "catalog" { 2 } else { 1 };
@@ -126,7 +140,7 @@ fn bad_patch() -> Value {
 #[test]
 #[expect(clippy::too_many_lines, reason = "one story, told to its end")]
 fn everything_described_happens_and_nothing_else_and_no_secret_gets_out() {
-    let server = Setup::new().start();
+    let server = Setup::new().catalog(UPSTREAM).start();
     let mut it = Operator::new(&server);
     let entities = one_of_each("http://127.0.0.1:9");
     for (kind, path, content) in &entities {
@@ -209,6 +223,36 @@ fn everything_described_happens_and_nothing_else_and_no_secret_gets_out() {
     it.ask("POST", "/changes/99999/rollback", None).expect(404);
     it.ask("POST", &rollback, None).expect(200);
     it.ask("GET", "/catalog/connections/fresh/api", None).expect(200);
+
+    // An upstream server of which nothing waits.
+    it.ask("GET", "/upstreams?colour=red", None).expect(400);
+    eventually("the server is known", || {
+        it.ask("GET", "/upstreams", None).expect(200).json()["upstreams"] != json!([])
+    });
+    for (method, of) in
+        [("GET", ""), ("POST", "/refresh"), ("POST", "/approve"), ("POST", "/refuse")]
+    {
+        let all = json!({ "definitions": [
+            { "kind": "tool", "name": "none", "hash": "0".repeat(64) }
+        ] });
+        let body = Some(&all).filter(|_| of == "/approve" || of == "/refuse");
+        it.ask(method, &format!("/upstreams/demo/none{of}"), body).expect(404);
+        it.ask(method, &format!("/upstreams/demo/docs{of}?colour=red"), body).expect(400);
+    }
+    let docs = it.ask("GET", "/upstreams/demo/docs", None).expect(200);
+    let tag = docs.header("ETag").unwrap().to_owned();
+    it.ask("POST", "/upstreams/demo/docs/refresh", None).expect(200);
+    for act in ["approve", "refuse"] {
+        let target = format!("/upstreams/demo/docs/{act}");
+        let named = |hash: &str| json!({ "definitions": [{ "kind": "tool", "name": "none", "hash": hash }] });
+        let all = json!({ "all": true });
+        it.ask("POST", &target, Some(&named(&"0".repeat(64)))).expect(412);
+        it.ask("POST", &target, Some(&named("0"))).expect(400);
+        it.ask("POST", &target, Some(&json!({}))).expect(400);
+        it.ask("POST", &target, Some(&all)).expect(428);
+        it.ask_if("POST", &target, &[("If-Match", "\"old\"")], Some(&all)).expect(412);
+        it.ask_if("POST", &target, &[("If-Match", &tag)], Some(&all)).expect(200);
+    }
 
     // The rest of what there is.
     let exported = it.ask("GET", "/export", None).expect(200);

@@ -8,6 +8,7 @@
 //! ask         a request taken apart: names, query, body, author, condition
 //! entities    list, read, create, replace, patch, delete, publish, unpublish
 //! changes     apply, export, reload, history, rollback
+//! upstreams   how MCP servers behind toolsets stand; approve and refuse what they offer
 //! keys sessions status explain
 //! ```
 //!
@@ -29,6 +30,8 @@ mod routes;
 mod schema;
 mod sessions;
 mod status;
+mod upstream_schema;
+mod upstreams;
 
 use std::rc::Rc;
 
@@ -44,7 +47,9 @@ use super::{
     respond::{self, Echo},
     shared::Shared,
 };
-use crate::{http::RequestView, rt::WorkError, telemetry::METRICS_CONTENT_TYPE};
+use crate::{
+    governance::definitions::Act, http::RequestView, rt::WorkError, telemetry::METRICS_CONTENT_TYPE,
+};
 
 pub use keys::key_record;
 
@@ -199,6 +204,11 @@ async fn obey(core: &Rc<Core>, operation: Operation, ask: Ask) -> Result<Done, T
         Operation::Changes => on_worker(core, move |shared| changes::list(shared, &ask)).await,
         Operation::Change => on_worker(core, move |shared| changes::show(shared, &ask)).await,
         Operation::Rollback => on_worker(core, move |shared| changes::rollback(shared, &ask)).await,
+        Operation::Upstreams => on_worker(core, move |shared| upstreams::list(shared, &ask)).await,
+        Operation::Upstream => on_worker(core, move |shared| upstreams::show(shared, &ask)).await,
+        Operation::ApproveDefinitions => upstreams::decide(core, ask, Act::Approve).await,
+        Operation::RefuseDefinitions => upstreams::decide(core, ask, Act::Refuse).await,
+        Operation::RefreshUpstream => upstreams::refresh(core, &ask).await,
         Operation::List(kind) => {
             on_worker(core, move |shared| entities::list(shared, kind, &ask)).await
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     routes::{self, Operation, Route},
-    schema,
+    schema, upstream_schema,
 };
 use crate::catalog::{Action, Kind};
 
@@ -48,6 +48,7 @@ pub(super) fn parameters(operation: Operation) -> &'static [Parameter] {
         parameter("limit", "integer", "At most so many, up to 1000; 100 where absent"),
         parameter("after", "string", "Only those behind this key: `next` of the page before"),
     ];
+    const UPSTREAMS: &[Parameter] = &[parameter("tenant", "string", "Only those of this tenant")];
     const WRITE: &[Parameter] = &[DRY_RUN, COMMENT];
     const EXPLAIN: &[Parameter] = &[
         parameter("client", "string", "The client application, as TENANT/CLIENT"),
@@ -66,7 +67,12 @@ pub(super) fn parameters(operation: Operation) -> &'static [Parameter] {
         | Operation::Apply
         | Operation::Reload
         | Operation::Change
+        | Operation::Upstream
+        | Operation::ApproveDefinitions
+        | Operation::RefuseDefinitions
+        | Operation::RefreshUpstream
         | Operation::Read(_) => &[],
+        Operation::Upstreams => UPSTREAMS,
         Operation::Sessions => SESSIONS,
         Operation::Explain => EXPLAIN,
         Operation::Export => EXPORT,
@@ -93,7 +99,10 @@ fn own_statuses(operation: Operation) -> &'static [u16] {
         | Operation::Notify
         | Operation::Export
         | Operation::List(_)
+        | Operation::Upstreams
         | Operation::Changes => &[200],
+        Operation::Upstream | Operation::RefreshUpstream => &[200, 404],
+        Operation::ApproveDefinitions | Operation::RefuseDefinitions => &[200, 404, 412, 422, 428],
         Operation::CreateKey => &[200, 404, 422],
         Operation::RevokeKey | Operation::Change | Operation::Explain => &[200, 404],
         Operation::Apply => &[200, 412, 422],
@@ -154,6 +163,22 @@ fn summary(operation: Operation) -> String {
         Operation::Changes => "The change log, the newest first".to_owned(),
         Operation::Change => "One change, field by field".to_owned(),
         Operation::Rollback => "Bring the catalog back to what it was at a version".to_owned(),
+        Operation::Upstreams => "How the MCP servers behind toolsets stand".to_owned(),
+        Operation::Upstream => {
+            "How one stands, and each definition of it that waits: its difference, what is \
+             remarkable about it"
+                .to_owned()
+        }
+        Operation::ApproveDefinitions => {
+            "Accept definitions as they were seen, by their hashes; or all that wait, by ETag"
+                .to_owned()
+        }
+        Operation::RefuseDefinitions => {
+            "Refuse definitions as they were seen: they are not served, and do not wait".to_owned()
+        }
+        Operation::RefreshUpstream => {
+            "Ask the MCP server behind a toolset now what it offers".to_owned()
+        }
         Operation::List(kind) => {
             format!("List entities: {}, in the order of their keys", one(kind))
         }
@@ -254,7 +279,8 @@ fn described(route: &Route) -> Value {
 }
 
 fn parameters_say_change(operation: Operation) -> bool {
-    operation == Operation::Apply
+    use Operation::{Apply, ApproveDefinitions, RefuseDefinitions};
+    matches!(operation, Apply | ApproveDefinitions | RefuseDefinitions)
         || parameters(operation).iter().any(|parameter| parameter.name == DRY_RUN.name)
 }
 
@@ -331,6 +357,9 @@ fn body(operation: Operation) -> Option<Value> {
                 },
             }),
         ),
+        Operation::ApproveDefinitions | Operation::RefuseDefinitions => {
+            ("application/json", upstream_schema::decided())
+        }
         _ => return None,
     };
     Some(json!({ "required": true, "content": { media: { "schema": schema } } }))
@@ -375,6 +404,16 @@ fn answer(operation: Operation, status: u16) -> Value {
         | Operation::Publish
         | Operation::Unpublish => reference("result"),
         Operation::Change => reference("change"),
+        Operation::Upstreams => json!({
+            "type": "object",
+            "properties": {
+                "upstreams": { "type": "array", "items": upstream_schema::summary() },
+            },
+        }),
+        Operation::Upstream
+        | Operation::ApproveDefinitions
+        | Operation::RefuseDefinitions
+        | Operation::RefreshUpstream => upstream_schema::whole(),
         Operation::Changes => json!({
             "type": "object",
             "properties": {

@@ -25,6 +25,11 @@ pub(super) enum Operation {
     Changes,
     Change,
     Rollback,
+    Upstreams,
+    Upstream,
+    ApproveDefinitions,
+    RefuseDefinitions,
+    RefreshUpstream,
     List(Kind),
     Create(Kind),
     Read(Kind),
@@ -77,6 +82,11 @@ static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
     add(Get, "/changes", Operation::Changes);
     add(Get, "/changes/{version}", Operation::Change);
     add(Post, "/changes/{version}/rollback", Operation::Rollback);
+    add(Get, "/upstreams", Operation::Upstreams);
+    add(Get, "/upstreams/{tenant}/{toolset}", Operation::Upstream);
+    add(Post, "/upstreams/{tenant}/{toolset}/approve", Operation::ApproveDefinitions);
+    add(Post, "/upstreams/{tenant}/{toolset}/refuse", Operation::RefuseDefinitions);
+    add(Post, "/upstreams/{tenant}/{toolset}/refresh", Operation::RefreshUpstream);
     for kind in Kind::ALL {
         let all = format!("/catalog/{}", plural(kind));
         add(Get, &all, Operation::List(kind));

@@ -31,6 +31,7 @@ pub(super) fn status(core: &Core) -> Value {
         StoreState::Healthy => "healthy".to_owned(),
         StoreState::ReadOnly { reason } => format!("read-only: {reason}"),
     };
+    let (upstreams_down, upstreams_pending) = shared.keeper.troubles();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "ready": health::unready(core).unwrap_or("yes"),
@@ -43,6 +44,8 @@ pub(super) fn status(core: &Core) -> Value {
         "catalog_version": published.snapshot.version(),
         "catalog_files": catalog_files(shared),
         "catalog_remarks": changes::remarks(published.snapshot.remarks()),
+        "upstreams_down": upstreams_down,
+        "upstreams_pending": upstreams_pending,
         "client_applications": clients,
         "tools": tools.len(),
         "keys": published.keys.len(),
