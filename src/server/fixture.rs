@@ -15,6 +15,7 @@ use super::{
     session::{self, Introduction},
     shared::{self, Shared},
     trail::{self, Origin},
+    upstreams::Keeper,
     write_behind::WriteBehind,
 };
 use crate::{
@@ -82,7 +83,10 @@ impl Cores {
         let store = Store::open(directory.path(), settings.store.clone()).unwrap();
         let seal = Seal::open(directory.path()).unwrap();
         let declared = fixture::entities(CATALOG);
-        let publication = Publication::load(&store, seal, &settings, declared, Vec::new()).unwrap();
+        let keeper = Arc::new(Keeper::load(&store, &settings.downstream.discovery).unwrap());
+        let accepted = keeper.definitions();
+        let publication =
+            Publication::load(&store, seal, &settings, declared, Vec::new(), accepted).unwrap();
         let identity = recovery::identity(&store).unwrap();
         let sessions = Arc::new(recovery::sessions(&store, &settings).unwrap());
         let streams = recovery::streams(&store, &settings, COUNT, identity.boot, 0).unwrap();
@@ -90,6 +94,7 @@ impl Cores {
             (0..COUNT).map(|_| rt::inbox(1000, 1 << 20)).unzip();
         let shared = Arc::new(Shared::new(shared::Parts {
             publication,
+            keeper,
             reload: Arc::new(ReloadState::new(catalog::files::fingerprint(&[]))),
             sessions,
             session_ids: SessionIds::new(&identity.secret, recovery::NODE),

@@ -208,17 +208,6 @@ pub(crate) fn lists_changed(core: &Rc<Core>) {
     }
 }
 
-/// A session is over: nobody answers its questions, nobody is told what it subscribed to, and the
-/// sessions it has at servers end.
-pub(crate) fn session_over(core: &Rc<Core>, session: &Session) {
-    conversation::unheard(core, session);
-    core.shared.subscriptions.forget(&Subscriber::Session(session.key()));
-    if core.upstreams.count() > 0 {
-        let (upstreams, key) = (core.upstreams.clone(), session.key());
-        rt::spawn(async move { upstreams.end_session(key).await });
-    }
-}
-
 /// The client of a session works elsewhere now: the servers it has sessions at are to be told.
 pub(crate) fn roots_changed(_core: &Rc<Core>, session: &Session) {
     if session.capabilities().contains(ClientCapabilities::ROOTS_LIST_CHANGED) {

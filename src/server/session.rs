@@ -3,12 +3,13 @@
 use std::{rc::Rc, sync::Arc};
 
 use super::{
+    conversation,
     core::Core,
-    listener,
     memory::Memory,
     pipeline::Admission,
     random_bytes,
     refusal::Refusal,
+    subscriptions::Subscriber,
     trail::{self, SessionEnd},
 };
 use crate::{
@@ -199,7 +200,8 @@ fn release(core: &Rc<Core>, session: &Session, method: &'static str, external_id
     for stream in session.streams() {
         core.end_stream(stream);
     }
-    listener::session_over(core, session);
+    conversation::unheard(core, session);
+    core.shared.subscriptions.forget(&Subscriber::Session(session.key()));
     for call in session.calls() {
         core.cancel_call(call.core, call.number);
     }
