@@ -18,8 +18,8 @@ use super::{
 };
 use crate::http::is_field_name;
 use crate::mapping::{
-    self, Arguments, Dialect, FieldPath, FieldRule, Location, Messages, RequestBody, RequestPlan,
-    ResponsePlan, ResultBudget, Unmapped,
+    self, Arguments, Dialect, FieldPath, FieldRule, Location, Messages, OutputSchema, RequestBody,
+    RequestPlan, ResponsePlan, ResultBudget, Unmapped,
 };
 
 /// The argument that asks for the next part of a result that was cut.
@@ -101,9 +101,7 @@ pub struct CompiledTool {
     pub(super) hints: Hints,
     /// The input schema where it is not that of the plan of its calls.
     pub(super) own_input: Option<Value>,
-    pub(super) output: Option<Value>,
-    /// That schema is one of a wrapper around what is no object.
-    pub(super) is_wrapped: bool,
+    pub(super) output: Option<OutputSchema>,
     /// What lists show of it as others wrote it.
     pub(super) written: Option<Box<Written>>,
     /// What an operator should know of it, of which nothing is wrong.
@@ -145,12 +143,12 @@ impl CompiledTool {
 
     /// The full schema of the result's `structuredContent`, where there is one.
     pub fn output_schema(&self) -> Option<&Value> {
-        self.output.as_ref()
+        self.output.as_ref().map(|output| &output.schema)
     }
 
     /// Whether its structured content must be an object, in whatever revision.
     pub fn owes_object(&self) -> bool {
-        self.output.is_some() && !self.is_wrapped
+        self.output.as_ref().is_some_and(|output| !output.is_wrapped)
     }
 
     /// The schema hash in hexadecimal digits.
@@ -200,9 +198,9 @@ impl CompiledTool {
             title: self.title.as_deref().or(is_renamed.then_some(self.wanted_name())),
             description: &self.description,
             input_schema: self.input_schema(),
-            output_schema: self.output.as_ref(),
+            output_schema: self.output_schema(),
             written: self.written.as_deref(),
-            is_wrapped: self.is_wrapped,
+            is_wrapped: self.output.as_ref().is_some_and(|output| output.is_wrapped),
             mirrored: match &self.kind {
                 ToolKind::Rest { request, .. } => request.mirrored(),
                 ToolKind::Upstream(_) | ToolKind::Builtin(_) => &[],
@@ -275,9 +273,8 @@ impl CompiledTool {
         };
         let own_input = with_next(request.input_schema(), &tool.budget);
         let input = own_input.as_ref().unwrap_or_else(|| request.input_schema());
-        let is_wrapped = output.as_ref().is_some_and(|output| output.is_wrapped);
-        let output = output.map(|output| output.schema);
-        let schema_hash = schema_hash(input, output.as_ref());
+        let told = output.as_ref().map(|output| &output.schema);
+        let schema_hash = schema_hash(input, told);
         let is_destructive = effects.worst() == SideEffect::Destructive;
         Ok(Some(Self {
             source_name: tool.name.clone(),
@@ -299,7 +296,7 @@ impl CompiledTool {
             budget: tool.budget,
             log_payloads: tool.log_payloads,
             redact: tool.redact.iter().map(|path| redacted(path)).collect(),
-            lost_paths: remarks::lost_paths(tool, request.input_schema(), output.as_ref()),
+            lost_paths: remarks::lost_paths(tool, request.input_schema(), told),
             secrets: constants::of_tool(tool),
             limit: tool.limit,
             weight: tool.weight.unwrap_or(1),
@@ -311,7 +308,6 @@ impl CompiledTool {
             },
             own_input,
             output,
-            is_wrapped,
             written: None,
             notes: Box::default(),
             entity: Some(Arc::clone(tool)),
@@ -360,8 +356,7 @@ impl CompiledTool {
             idempotency_key_header: None,
             is_repeatable: None,
             own_input: Some(input),
-            output: Some(output),
-            is_wrapped: false,
+            output: Some(OutputSchema { schema: output, is_wrapped: false }),
             written: None,
             notes: Box::default(),
             entity: None,

@@ -24,7 +24,9 @@ use super::{
     ToolKind, UpstreamServer, UpstreamTool, connection, constants, faults, remarks,
 };
 use crate::json::{self, Kind, OwnedRaw, Raw};
-use crate::mapping::{Arguments, FieldRule, InvalidArguments, Passed, PassedPlan, ResultBudget};
+use crate::mapping::{
+    Arguments, FieldRule, InvalidArguments, OutputSchema, Passed, PassedPlan, ResultBudget,
+};
 
 /// Longest definition of a tool, in bytes.
 const DEFINITION_BYTES_MAX: usize = 256 * 1024;
@@ -147,8 +149,7 @@ impl CompiledTool {
                 trusted.read_only == Some(true) || trusted.idempotent == Some(true),
             ),
             own_input,
-            output,
-            is_wrapped: false,
+            output: output.map(|schema| OutputSchema { schema, is_wrapped: false }),
             written: Some(Box::new(written)),
             notes: notes.into_iter().map(String::into_boxed_str).collect(),
             entity: said.cloned(),

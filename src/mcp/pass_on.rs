@@ -18,11 +18,21 @@ pub struct PassOn {
 }
 
 impl PassOn {
+    /// `resources/subscribe` or `resources/unsubscribe`.
+    pub fn subscription(server: &Arc<UpstreamServer>, uri: &str, is_wanted: bool) -> Self {
+        let method = if is_wanted { Method::Subscribe } else { Method::Unsubscribe };
+        Self { method, server: Arc::clone(server), params: Self::uri_params(uri) }
+    }
+
+    /// `params` that name a resource.
+    pub fn uri_params(uri: &str) -> OwnedRaw {
+        object(|out| member(out, "uri", |out| json::write_string(out, uri)))
+    }
+
     /// `resources/read` of a resource that an upstream has.
     pub(super) fn read(view: &View, uri: &str) -> Option<Self> {
         let server = Arc::clone(view.upstream_of_resource(uri)?);
-        let params = object(|out| member(out, "uri", |out| json::write_string(out, uri)));
-        Some(Self { method: Method::ResourcesRead, server, params })
+        Some(Self { method: Method::ResourcesRead, server, params: Self::uri_params(uri) })
     }
 
     /// `prompts/get` of a prompt that an upstream has.

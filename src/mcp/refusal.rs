@@ -62,7 +62,8 @@ pub fn unsupported_version(asked: &str) -> RpcError {
 /// 2026-07-28, client capabilities).
 pub fn missing_capabilities(needed: ClientCapabilities) -> RpcError {
     type Known = ClientCapabilities;
-    let parts: [(&str, Known, &[(&str, Known)]); 3] = [
+    type Members = &'static [(&'static str, Known)];
+    let parts: [(&str, Known, Members); 3] = [
         (
             "elicitation",
             Known::NONE,

@@ -286,7 +286,7 @@ fn open_stream(core: &Rc<Core>, waiting: Waiting, out: &mut Vec<u8>) -> Settled 
         stream,
         keep_alive,
         hold,
-        ends_session: None,
+        ends: None,
         place: None,
     }))
 }

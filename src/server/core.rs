@@ -347,7 +347,6 @@ impl Core {
             CoreMessage::Resume(resume) => self.suspended.resume(*resume),
             CoreMessage::Heard(heard) => heard.deliver(),
             CoreMessage::Abandon(abandoned) => self.suspended.abandon(abandoned),
-            CoreMessage::ListsChanged => listener::lists_changed(self),
             CoreMessage::Gather => announce::gather(self),
             CoreMessage::Announce(announcement) => announce::announce(self, &announcement),
             CoreMessage::CheckListeners => self.check_listeners(),

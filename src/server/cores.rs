@@ -12,7 +12,6 @@ use super::{
     write_behind,
 };
 use crate::{
-    downstream::Upstreams,
     rpc::{RpcError, code},
     rt::{self, BoundListener, InboxReceiver, ListenAddress, ServerTls},
 };
@@ -35,9 +34,7 @@ pub(crate) async fn run(core: Rc<Core>, sockets: Sockets, inbox: InboxReceiver<C
     rt::spawn(housekeeping::run(core.clone()));
     if core.index == 0 {
         rt::spawn(housekeeping::sweep_stored(core.clone()));
-        let (keeper, settings) = (core.shared.keeper.clone(), &core.shared.settings);
-        let asking = Upstreams::new(&core.rest, &settings.downstream.mcp, keeper);
-        rt::spawn(upstreams::run(Round::of(&core, Rc::new(asking))));
+        rt::spawn(upstreams::run(Round::of(&core, Rc::new(core.upstreams.clone()))));
     }
     rt::spawn(read_inbox(core.clone(), inbox));
     for admin in sockets.admin {

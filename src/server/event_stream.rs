@@ -12,6 +12,7 @@ use super::{
     core::Core,
     outlet::{OpenOutlet, OutletState, Purpose},
     session,
+    watch::Watch,
 };
 use crate::{
     governance::Listening,
@@ -43,8 +44,17 @@ pub(crate) struct EventStream {
     pub(crate) hold: Option<Hold>,
     /// Kept, not read: its place among the streams its caller may listen on.
     pub(crate) place: Option<Listening>,
-    /// A session that is over when the connection is, as HTTP+SSE has it.
-    pub(crate) ends_session: Option<SessionKey>,
+    /// What is over when the connection is.
+    pub(crate) ends: Option<Ends>,
+}
+
+/// What is over when its connection is.
+#[derive(Debug)]
+pub(crate) enum Ends {
+    /// A session, as HTTP+SSE has it.
+    Session(SessionKey),
+    /// What a request that listens is told of upstream resources.
+    Watch(Box<Watch>),
 }
 
 impl EventStream {
@@ -73,14 +83,18 @@ pub(crate) async fn run(core: Rc<Core>, plane: Plane, stream: EventStream, mut w
     wire.reader.set_read_size(WATCH_READ_BYTES);
     let ended = pump(&core, &stream, &mut wire).await;
     core.metrics.streams_open.add(-1);
-    let EventStream { outlet, stream, keep_alive, ends_session, hold, place } = stream;
+    let EventStream { outlet, stream, keep_alive, ends, hold, place } = stream;
     drop((hold, place));
     if let Some(stream) = stream {
         core.detach(stream, outlet.id);
     }
     drop(outlet);
-    if let Some(key) = ends_session {
-        session::end(&core, key);
+    match ends {
+        Some(Ends::Session(key)) => {
+            session::end(&core, key);
+        }
+        Some(Ends::Watch(watch)) => watch.end(&core),
+        None => {}
     }
     if ended == Ended::Properly && keep_alive && !core.stop.is_stopped() {
         connection::resume(core, plane, wire);

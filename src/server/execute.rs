@@ -12,7 +12,7 @@ use super::{
     ending::{Ended, Ending, Refused},
     input_required,
     invoke::{self, Beginning, Begun, Partner, ToolRequest},
-    listener, note,
+    note,
     parts::ReadResource,
     pass_on::PassedOn,
     refusal::Refusal,
@@ -21,6 +21,7 @@ use super::{
     tool_call::ToolCall,
     trail::{Origin, Trail, call_type_of},
     waiting::Waiting,
+    watch,
 };
 use crate::{
     audit,
@@ -209,7 +210,7 @@ pub(super) fn heed(asking: &Asking<'_>, message: &Message<'_>) {
         (Step::Answer(id, outcome), Some(session)) => {
             conversation::answered(core, session, id, mcp::answer(outcome));
         }
-        (Step::RootsChanged, Some(session)) => listener::roots_changed(core, session),
+        (Step::RootsChanged, Some(session)) => watch::roots_changed(core, session),
         _ => {}
     }
     let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
@@ -245,7 +246,16 @@ pub(super) fn request(
         Step::Reply(body) => Ok(body),
         Step::Error(error) => Err(error),
         Step::SetLevel(level) => Ok(set_level(asking, level)),
-        Step::Subscribe(uri, is_wanted) => subscribe(asking, &uri, is_wanted),
+        Step::Subscribe(uri, is_wanted) => match (subscribe(asking, &uri, is_wanted), trail) {
+            (Ok(request), Some(trail)) => {
+                return Ok(Next::Entry(pass_on(asking, id.to_owned_id(), message, request, trail)));
+            }
+            (Ok(_), None) => return Err(RpcError::internal().into()),
+            (Err(error), of_error) => {
+                trail = of_error;
+                Err(error)
+            }
+        },
         Step::Initialize(initialization) => match open_session(&initialization) {
             Ok(session) => {
                 if let Some(trail) = &mut trail {
@@ -307,8 +317,9 @@ fn set_level(asking: &Asking<'_>, level: LogLevel) -> ResultBody {
     ResultBody::EMPTY
 }
 
-/// Begins or ends to tell a session of changes of a resource.
-fn subscribe(asking: &Asking<'_>, uri: &str, is_wanted: bool) -> Result<ResultBody, RpcError> {
+/// Begins or ends to tell a session of changes of a resource, as far as that is ours to do; what
+/// the server is asked comes back.
+fn subscribe(asking: &Asking<'_>, uri: &str, is_wanted: bool) -> Result<PassOn, RpcError> {
     let view = asking.origin.view;
     let Some(session) = asking.session else {
         let text = "resources/subscribe needs a session, on whose streams changes are told";
@@ -317,16 +328,19 @@ fn subscribe(asking: &Asking<'_>, uri: &str, is_wanted: bool) -> Result<ResultBo
     let Some(server) = view.upstream_of_resource(uri) else {
         return Err(mcp::unknown_resource(uri));
     };
-    let (tenant, toolset) = (server.tenant.clone(), server.toolset.clone());
-    let resource = Resource { tenant, toolset, uri: uri.into() };
+    if !server.definitions.subscribes {
+        let text = "the server of this resource tells of no changes";
+        return Err(RpcError::new(code::METHOD_NOT_FOUND, text));
+    }
     let subscriber = Subscriber::Session(session.key());
+    let resource = Resource::of(server, uri);
     let subscriptions = &asking.origin.core.shared.subscriptions;
     if is_wanted {
         subscriptions.subscribe(subscriber, resource)?;
     } else {
         subscriptions.unsubscribe(&subscriber, &resource);
     }
-    Ok(ResultBody::EMPTY)
+    Ok(PassOn::subscription(server, uri, is_wanted))
 }
 
 /// The entry of a request that is answered.
@@ -353,17 +367,14 @@ pub(super) fn replied(
     if let Some(mut trail) = trail {
         trail.asked = subject(method, message);
         trail.took = Some(elapsed);
-        let outcome = match &reply.body {
-            Ok(body) => {
-                if method == mcp::Method::ToolsList {
-                    trail.keep_listed(body);
-                }
-                audit::Outcome::Ok
+        let outcome = if let Ok(body) = &reply.body {
+            if method == mcp::Method::ToolsList {
+                trail.keep_listed(body);
             }
-            Err(_) => {
-                trail.denied(reason.unwrap_or("failed"));
-                audit::Outcome::Error
-            }
+            audit::Outcome::Ok
+        } else {
+            trail.denied(reason.unwrap_or("failed"));
+            audit::Outcome::Error
         };
         trail.close(outcome, reply.len());
     }
@@ -373,7 +384,7 @@ pub(super) fn replied(
 /// What a request asks for by name, where that is no tool.
 fn subject(method: mcp::Method, message: &Message<'_>) -> Option<Box<str>> {
     let key = match method {
-        mcp::Method::ResourcesRead => "uri",
+        mcp::Method::ResourcesRead | mcp::Method::Subscribe | mcp::Method::Unsubscribe => "uri",
         mcp::Method::PromptsGet | mcp::Method::ToolsCall => "name",
         _ => return None,
     };

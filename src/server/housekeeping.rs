@@ -6,7 +6,7 @@ use std::{rc::Rc, time::Duration};
 use super::{
     announce,
     core::Core,
-    listener, session,
+    session,
     trail::{self, SessionEnd},
 };
 use crate::{
@@ -40,7 +40,6 @@ pub(crate) async fn run(core: Rc<Core>) {
         sweep_sessions(&core, tick % SWEEP_TICKS);
         if core.index == 0 {
             announce::gather(&core);
-            listener::lists_changed(&core);
             core.shared.kept.expire(core.clock.now_ms());
             core.shared.limiter.sweep(core.shared.now_ns());
         }

@@ -9,7 +9,7 @@ use super::{
     connection::Answer,
     conversation::Sink,
     core::Core,
-    event_stream::EventStream,
+    event_stream::{Ends, EventStream},
     execute::{self, Asking, Work},
     guard, offload,
     outlet::Purpose,
@@ -73,7 +73,7 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
         stream: Some(stream),
         keep_alive: echo.keep_alive,
         hold: Some(session.hold()),
-        ends_session: Some(session.key()),
+        ends: Some(Ends::Session(session.key())),
         place: Some(place),
     })))
 }

@@ -8,8 +8,14 @@
 use std::sync::Arc;
 
 use super::{
-    connection::Answer, event_stream::EventStream, guard, outlet::Purpose, pipeline::Admission,
-    refusal::Refusal, respond,
+    connection::Answer,
+    event_stream::{Ends, EventStream},
+    guard,
+    outlet::Purpose,
+    pipeline::Admission,
+    refusal::Refusal,
+    respond,
+    watch::Watch,
 };
 use crate::{
     catalog::View,
@@ -59,6 +65,7 @@ pub(super) fn open(
     let message = |payload: &[u8]| Arc::new(frame::control(None, None, Some(payload)));
     outlet.push(message(&subscription.acknowledged()));
     let over = message(&subscription.over(&core.shared.server_info));
+    let watch = Watch::begin(core, &view, outlet.id, id.text(), subscription.updates());
     outlet.subscribe(subscription, over);
     respond::stream_head(core, out, echo, None);
     Ok(Answer::Stream(Box::new(EventStream {
@@ -66,7 +73,7 @@ pub(super) fn open(
         stream: None,
         keep_alive: echo.keep_alive,
         hold: None,
-        ends_session: None,
+        ends: watch.map(|watch| Ends::Watch(Box::new(watch))),
         place: Some(place),
     })))
 }

@@ -4,9 +4,7 @@
 //! the client in whose name it was said. What belongs to no one client is told to none: a session at
 //! a server that many share says nothing to any of them but that resources and lists changed.
 
-use std::{collections::BTreeSet, rc::Rc, sync::Arc, time::Duration};
-
-use parking_lot::Mutex;
+use std::{rc::Rc, sync::Arc, time::Duration};
 
 use super::{
     conversation,
@@ -17,7 +15,7 @@ use super::{
     subscriptions::{Resource, Subscriber},
 };
 use crate::{
-    catalog::{TenantId, ToolsetId, UpstreamServer},
+    catalog::{TenantId, ToolsetId, UpstreamServer, UpstreamSessions},
     downstream::{AnswerSender, Heard, Listener},
     mcp::{self, Ask, AskOutcome, Told},
     rt::{self, Either},
@@ -27,17 +25,6 @@ use crate::{
 
 /// How often it is looked whether a question was taken back.
 const TAKEN_BACK_STEP: Duration = Duration::from_secs(1);
-
-/// Upstream servers that said that their lists are others now. At most one entry for each toolset.
-#[derive(Debug, Default)]
-pub(crate) struct ChangedLists(Mutex<BTreeSet<(TenantId, ToolsetId)>>);
-
-impl ChangedLists {
-    /// Takes all of them out.
-    pub(crate) fn take(&self) -> BTreeSet<(TenantId, ToolsetId)> {
-        std::mem::take(&mut *self.0.lock())
-    }
-}
 
 /// A question of a server that belongs to no request of a client.
 #[derive(Debug)]
@@ -77,11 +64,7 @@ impl Listener for Shared {
 impl Shared {
     /// What a toolset's server offers may be something else now: it is to be asked.
     pub(crate) fn lists_changed(&self, tenant: &TenantId, toolset: &ToolsetId) {
-        let is_news = self.changed_lists.0.lock().insert((tenant.clone(), toolset.clone()));
-        if is_news {
-            // Where its inbox is full, that core looks for itself once a second.
-            let _ = self.send(0, CoreMessage::ListsChanged);
-        }
+        self.keeper.lists_changed(tenant, toolset);
     }
 
     /// The session that a server speaks in; none of another tenant's, whatever is said.
@@ -103,9 +86,13 @@ impl Shared {
     ) {
         let (tenant, toolset) = (server.tenant.clone(), server.toolset.clone());
         let resource = Resource { tenant, toolset, uri };
+        // What a session has subscribed to is said in its own session at the server, if it has one.
+        let is_shared = server.settings.sessions == UpstreamSessions::Shared;
         for subscriber in self.subscriptions.of(&resource) {
             match subscriber {
-                Subscriber::Session(key) if session.is_none_or(|said| said == key) => {
+                Subscriber::Session(key)
+                    if session == Some(key) || (is_shared && session.is_none()) =>
+                {
                     let Some(session) = self.session_of(server, Some(key)) else { continue };
                     // Its standing stream comes first; on one of them, never on several.
                     if let Some(stream) = session.streams().first() {
@@ -194,24 +181,6 @@ fn answer_to(answer: &AnswerSender, outcome: AskOutcome) {
     if let Some(sender) = sender {
         // Nobody waiting for it any more is fine.
         let _ = sender.send(outcome);
-    }
-}
-
-/// Upstream servers' lists are others now: whoever keeps what they offer asks them.
-pub(crate) fn lists_changed(core: &Rc<Core>) {
-    for (tenant, toolset) in core.shared.changed_lists.take() {
-        tracing::debug!(
-            tenant = tenant.as_str(),
-            toolset = toolset.as_str(),
-            "an upstream server's lists changed"
-        );
-    }
-}
-
-/// The client of a session works elsewhere now: the servers it has sessions at are to be told.
-pub(crate) fn roots_changed(_core: &Rc<Core>, session: &Session) {
-    if session.capabilities().contains(ClientCapabilities::ROOTS_LIST_CHANGED) {
-        tracing::debug!(session = %session.key(), "a client's roots changed");
     }
 }
 

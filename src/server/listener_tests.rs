@@ -213,23 +213,3 @@ fn a_question_outside_requests_is_put_on_the_standing_stream_and_answered_on_any
         assert!(got(&standing).await[0].contains("notifications/cancelled"));
     });
 }
-
-#[test]
-fn changed_lists_are_kept_once_until_somebody_takes_them() {
-    on_cores(async |cores| {
-        let shared = &cores.all[0].shared;
-        let [acme, other] = ["acme", "other"].map(server);
-        for (server, heard) in [
-            (&acme, Heard::ToolsChanged),
-            (&acme, Heard::PromptsChanged),
-            (&other, Heard::ResourcesChanged),
-        ] {
-            shared.heard(server, None, heard);
-        }
-        let toolset = ToolsetId::new("notes").unwrap();
-        let expected =
-            [acme.tenant.clone(), other.tenant.clone()].map(|one| (one, toolset.clone()));
-        assert_eq!(shared.changed_lists.take(), BTreeSet::from(expected));
-        assert!(shared.changed_lists.take().is_empty());
-    });
-}

@@ -51,8 +51,6 @@ pub(crate) enum CoreMessage {
     Heard(Box<HeardBody>),
     /// The response that heard a request of this core was closed by its client.
     Abandon(Abandoned),
-    /// Upstream servers say that their lists are others now.
-    ListsChanged,
     /// The catalog changed: wait for more of it, then tell clients.
     Gather,
     /// Lists are others now: tell the clients of this core.

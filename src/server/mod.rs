@@ -74,6 +74,7 @@ mod tool_call;
 mod trail;
 mod upstreams;
 mod waiting;
+mod watch;
 mod write_behind;
 
 pub use admin::key_record;

@@ -62,7 +62,7 @@ pub(super) fn prepare<'a>(
         }
     };
     let envelope = envelope(admission, message).map_err(|error| match message.request_id() {
-        Some(id) => Refusal::Request { id: id.to_owned_id(), error },
+        Some(id) => Refusal::Request(Box::new((id.to_owned_id(), error))),
         None => error.into(),
     })?;
     let kind = streamable::answer_kind(core, request)?;

@@ -10,14 +10,18 @@ use super::{
     input_required::{self, Continued},
     invoke::Partner,
     running::{Answered, Registration},
+    subscriptions::{Resource, Subscriber},
     trail::Trail,
+    watch,
 };
 use crate::{
     audit,
     downstream::{UpstreamAnswer, UpstreamCalled, UpstreamMethod, UpstreamRequest},
+    json::Raw,
     mcp::{self, Caching, PassOn, Revision},
     rpc::{Message, OwnedId, Reply, RpcError, code},
     rt::{self, Either},
+    sessions::SessionKey,
     telemetry::{MethodLabel, OutcomeLabel},
 };
 
@@ -96,6 +100,9 @@ impl PassedOn {
             Ok(_) if is_asked => (audit::Outcome::InputRequired, OutcomeLabel::Ok),
             Ok(_) => (audit::Outcome::Ok, OutcomeLabel::Ok),
             Err(error) => {
+                if let (mcp::Method::Subscribe, Some(key)) = (request.method, trail.session()) {
+                    unsubscribe(&trail, &request, key);
+                }
                 trail.denied(execute::reason_of(error));
                 (audit::Outcome::Error, OutcomeLabel::Error)
             }
@@ -117,6 +124,8 @@ impl PassedOn {
         let method = match request.method {
             mcp::Method::ResourcesRead => UpstreamMethod::ResourcesRead,
             mcp::Method::PromptsGet => UpstreamMethod::PromptsGet,
+            mcp::Method::Subscribe => UpstreamMethod::Subscribe,
+            mcp::Method::Unsubscribe => UpstreamMethod::Unsubscribe,
             _ => UpstreamMethod::Complete,
         };
         let asked = UpstreamRequest {
@@ -128,6 +137,15 @@ impl PassedOn {
             continues: along.continues.as_ref().map(Continued::parts),
             client: along.client(),
         };
-        trail.core.upstreams.ask(&asked, &along.environment(trail)).await
+        let called = trail.core.upstreams.ask(&asked, &along.environment(trail)).await;
+        watch::listen(&trail.core, &request.server, asked.scope, &along.carried);
+        called
     }
+}
+
+/// The server does not tell of the resource after all.
+fn unsubscribe(trail: &Trail, request: &PassOn, session: SessionKey) {
+    let uri = request.params.as_raw().get("uri").and_then(Raw::as_str).unwrap_or_default();
+    let resource = Resource::of(&request.server, &uri);
+    trail.core.shared.subscriptions.unsubscribe(&Subscriber::Session(session), &resource);
 }

@@ -56,7 +56,7 @@ pub(crate) enum Refusal {
     /// The body is not a message this server takes.
     Message(RpcError),
     /// A request of the era without sessions that is not served, with the id its client knows it by.
-    Request { id: OwnedId, error: RpcError },
+    Request(Box<(OwnedId, RpcError)>),
 }
 
 impl Refusal {
@@ -64,7 +64,7 @@ impl Refusal {
     pub(crate) fn status(&self) -> u16 {
         match self {
             Self::NoSuchPath | Self::NoSuchClientApplication | Self::UnknownSession => 404,
-            Self::Request { error, .. } => status_of(error).unwrap_or(400),
+            Self::Request(refused) => status_of(&refused.1).unwrap_or(400),
             Self::MethodNotAllowed { .. } => 405,
             Self::ForeignOrigin | Self::ForeignHost => 403,
             Self::Unauthenticated(refusal) => refusal.status(),
@@ -82,7 +82,8 @@ impl Refusal {
     pub(crate) fn error(&self) -> RpcError {
         match self {
             Self::Limited(limited) => over_limit(limited),
-            Self::Message(error) | Self::Request { error, .. } => error.clone(),
+            Self::Message(error) => error.clone(),
+            Self::Request(refused) => refused.1.clone(),
             other => RpcError { code: other.code(), message: other.text(), data: None },
         }
     }
@@ -90,7 +91,7 @@ impl Refusal {
     /// The answer: it names the request where its client must know which one is meant.
     pub(crate) fn reply(&self) -> Reply {
         match self {
-            Self::Request { id, error } => Reply::new(id.clone(), Err(error.clone())),
+            Self::Request(refused) => Reply::new(refused.0.clone(), Err(refused.1.clone())),
             other => Reply::without_id(other.error()),
         }
     }
@@ -98,7 +99,8 @@ impl Refusal {
     fn code(&self) -> i32 {
         match self {
             Self::UnknownSession => code::SESSION_NOT_FOUND,
-            Self::Message(error) | Self::Request { error, .. } => error.code,
+            Self::Message(error) => error.code,
+            Self::Request(refused) => refused.1.code,
             _ => code::SERVER,
         }
     }
@@ -119,7 +121,8 @@ impl Refusal {
             )
             .into(),
             Self::Limited(limited) => limited.text().into(),
-            Self::Message(error) | Self::Request { error, .. } => error.message.clone(),
+            Self::Message(error) => error.message.clone(),
+            Self::Request(refused) => refused.1.message.clone(),
             other => other.fixed_text().into(),
         }
     }
@@ -174,7 +177,7 @@ impl Refusal {
             | Self::UnsupportedRevision { .. }
             | Self::Limited(_)
             | Self::Message(_)
-            | Self::Request { .. } => "The server is at its limit. Try again shortly.",
+            | Self::Request(_) => "The server is at its limit. Try again shortly.",
         }
     }
 
@@ -201,7 +204,7 @@ impl Refusal {
             Self::TenantBusy => "tenant_busy",
             Self::StoreUnavailable => "store_unavailable",
             Self::Message(_) => "bad_message",
-            Self::Request { error, .. } => match error.code {
+            Self::Request(refused) => match refused.1.code {
                 code::HEADER_MISMATCH => "header_mismatch",
                 code::MISSING_CAPABILITY => "missing_capability",
                 code::UNSUPPORTED_VERSION => "unsupported_revision",

@@ -11,6 +11,7 @@ use super::{
     refusal::Refusal,
     subscriptions::Subscriber,
     trail::{self, SessionEnd},
+    watch,
 };
 use crate::{
     audit::Transport,
@@ -186,6 +187,7 @@ pub(crate) fn expired(core: &Rc<Core>, session: &Session) {
 /// its end.
 fn release(core: &Rc<Core>, session: &Session, method: &'static str, external_id: Option<&str>) {
     core.metrics.sessions_ended.increment();
+    watch::session_over(core, session);
     let is_bound = session.is_connection_bound();
     if !is_bound {
         core.write_behind.session_ended(session);

@@ -14,7 +14,6 @@ use super::{
     announce::Announcer,
     conversation::SuspendedShares,
     guard::Guard,
-    listener::ChangedLists,
     message::CoreMessage,
     openapi::Descriptions,
     parts::KeptResults,
@@ -81,8 +80,6 @@ pub(crate) struct Shared {
     pub(crate) kept: KeptResults,
     /// Who is told when which resources change.
     pub(crate) subscriptions: Subscriptions,
-    /// Upstream servers whose lists are others than they were.
-    pub(crate) changed_lists: ChangedLists,
     /// How many requests wait to be sent again.
     pub(crate) suspended: Arc<SuspendedShares>,
     /// How much everybody has used of what they may.
@@ -150,7 +147,6 @@ impl Shared {
             descriptions: Descriptions::default(),
             kept: KeptResults::new(&settings.runtime.results),
             subscriptions: Subscriptions::default(),
-            changed_lists: ChangedLists::default(),
             suspended: SuspendedShares::new(
                 settings.runtime.mcp.asking.suspended_max,
                 settings.runtime.mcp.asking.suspended_per_tenant_max,

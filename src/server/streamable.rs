@@ -211,7 +211,7 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
             stream: None,
             keep_alive,
             hold: None,
-            ends_session: None,
+            ends: None,
             place,
         }));
     };
@@ -238,7 +238,7 @@ pub(crate) async fn get(mut admission: Admission<'_>) -> Result<Answer, Refusal>
                 stream: None,
                 keep_alive,
                 hold: None,
-                ends_session: None,
+                ends: None,
                 place,
             }))
         }
@@ -266,7 +266,7 @@ fn opened(
         stream: Some(of),
         keep_alive: echo.keep_alive,
         hold,
-        ends_session: None,
+        ends: None,
         place: Some(place),
     })
 }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::Mutex;
 
 use crate::{
-    catalog::{TenantId, ToolsetId},
+    catalog::{TenantId, ToolsetId, UpstreamServer},
     rpc::RpcError,
     sessions::SessionKey,
     streams::OutletId,
@@ -38,6 +38,14 @@ pub(crate) struct Resource {
     pub(crate) tenant: TenantId,
     pub(crate) toolset: ToolsetId,
     pub(crate) uri: Box<str>,
+}
+
+impl Resource {
+    /// That of a server with this URI.
+    pub(crate) fn of(server: &UpstreamServer, uri: &str) -> Self {
+        let (tenant, toolset) = (server.tenant.clone(), server.toolset.clone());
+        Self { tenant, toolset, uri: uri.into() }
+    }
 }
 
 /// What came of the end of a subscription.

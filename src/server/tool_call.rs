@@ -13,6 +13,7 @@ use super::{
     parts,
     running::Registration,
     trail::{self, Trail},
+    watch,
 };
 use crate::{
     catalog::{BuiltinTool, SideEffect, ToolKind, View, ViewTool},
@@ -151,6 +152,7 @@ impl ToolCall {
             client: along.client(),
         };
         let asked = trail.core.upstreams.ask(&request, &along.environment(trail)).await;
+        watch::listen(&trail.core, &of.server, request.scope, &along.carried);
         let UpstreamCalled { result, status, elapsed } = asked;
         self.trail.downstream = Some((status, elapsed));
         match result {

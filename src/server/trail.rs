@@ -31,14 +31,13 @@ pub(crate) fn call_type_of(method: Method) -> Option<CallType> {
         Method::ToolsCall => CallType::ToolExecution,
         Method::ToolsList => CallType::ToolDiscovery,
         Method::ResourcesList | Method::ResourceTemplatesList => CallType::ResourceList,
-        Method::ResourcesRead | Method::Subscribe => CallType::ResourceRead,
+        Method::ResourcesRead | Method::Subscribe | Method::Unsubscribe => CallType::ResourceRead,
         Method::PromptsList => CallType::PromptList,
         Method::PromptsGet => CallType::PromptGet,
         Method::Complete => CallType::Completion,
         Method::Initialize => CallType::Session,
         Method::Ping
         | Method::SetLevel
-        | Method::Unsubscribe
         | Method::Discover
         | Method::Listen
         | Method::Initialized

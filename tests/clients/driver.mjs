@@ -18,6 +18,7 @@ const keys = {
 const expected = JSON.parse(readFileSync(path.join(here, 'calls.json'), 'utf8'));
 const chosen = (process.env.RINGWAY_TEST_CASES ?? '').split('|').filter(Boolean);
 const newest = '2025-11-25';
+const modern = '2026-07-28';
 const caseMillisecondsMax = 40_000;
 
 // The packages live in tests/.environment, outside this file's folder.
@@ -322,8 +323,21 @@ async function restart() {
 const refused = (key) => fails(() => connected(async () => 'connected with a key that must be refused', 'assistant', { key }));
 
 async function automaticMode(c) {
-  check(c.version === newest, c.version);
+  check(c.version === modern, c.version);
   await searching('auto')(c);
+  const { tools } = await c.client.listTools();
+  check(same(tools.map((tool) => tool.name).sort(), [...expected.tools].sort()), tools.map((tool) => tool.name));
+  check(c.sessionIds.length === 0, c.sessionIds);
+}
+
+async function subscribed(c) {
+  const changed = c.changed();
+  const subscription = await c.client.listen({ toolsListChanged: true });
+  check(same(subscription.honoredFilter, { toolsListChanged: true }), subscription.honoredFilter);
+  await ask('@notify');
+  check((await within(10_000, changed)) !== 'late', 'no notification');
+  await subscription.close();
+  await searching('after')(c);
 }
 
 // --- a governed catalog -------------------------------------------------------------------------
@@ -497,8 +511,10 @@ if (transportName === 'http') {
   await run('a closed client ends its session', sessionEnds);
   await run('a client application that wants sessions', () => connected(searching('strict'), 'strict'));
 }
-if (line === 'v2' && transportName === 'http')
-  await run('auto mode falls back to initialize', () => connected(automaticMode, 'assistant', { mode: 'auto' }));
+if (line === 'v2' && transportName === 'http') {
+  await run('auto mode speaks the revision without sessions', () => connected(automaticMode, 'assistant', { mode: 'auto' }));
+  await run('auto mode is told of changes it subscribes to', () => connected(subscribed, 'assistant', { mode: 'auto' }));
+}
 try {
   await connected(governed, 'governed');
 } catch (error) {

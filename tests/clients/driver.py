@@ -40,6 +40,7 @@ KEYS = {
 EXPECTED = json.loads((Path(__file__).parent / "calls.json").read_text())
 CHOSEN = [word for word in os.environ.get("RINGWAY_TEST_CASES", "").split("|") if word]
 NEWEST = "2025-11-25"
+MODERN = "2026-07-28"
 CASE_SECONDS_MAX = 40
 
 
@@ -334,8 +335,28 @@ async def restart():
 
 async def automatic_mode():
     async with connected(mode="auto") as c:
-        assert c.version == NEWEST, c.version
+        assert c.version == MODERN, c.version
+        assert c.server["name"] == "ringway", c.server
+        assert "completions" in c.capabilities, c.capabilities
         judge({"equals": {"/args/q": "auto"}}, await c.call("search", {"text": "auto"}))
+        assert {tool["name"] for tool in await c.tools()} == set(EXPECTED["tools"])
+        await unknown_tool(c)
+        await parallel_calls(c)
+        await parallel_slow_calls(c)
+        await progress(c)
+        for call in EXPECTED["calls"]:
+            await expected_call(c, call)
+        assert not c.session_ids, c.session_ids
+
+
+async def subscribed():
+    async with connected(mode="auto") as c:
+        async with c.client.listen(tools_list_changed=True) as told:
+            await ask("@notify")
+            async with asyncio.timeout(10):
+                async for _ in told:
+                    break
+        assert await c.tools()
 
 
 async def open_application():
@@ -553,7 +574,8 @@ async def main():
         await case("a closed client ends its session", session_ends)
         await case("a client application that wants sessions", strict_application)
     if V2 and TRANSPORT == "http":
-        await case("auto mode falls back to initialize", automatic_mode)
+        await case("auto mode speaks the revision without sessions", automatic_mode)
+        await case("auto mode is told of changes it subscribes to", subscribed)
     await governed()
     await case("tools that are searched for", searching)
     await case("an open client application needs no key", open_application)

