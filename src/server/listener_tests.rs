@@ -1,5 +1,7 @@
 //! What servers say by themselves reaches whom it is for, and nobody else.
 
+use parking_lot::Mutex;
+
 use super::*;
 use crate::{
     catalog::{Definitions, ToolKind, Upstream, fixture},

@@ -417,8 +417,14 @@ struct Heard {
 }
 
 impl Heard {
-    fn new(core: Rc<Core>, owner: u16, abandoned: Abandoned, body: OneshotReceiver<Body>) -> Self {
-        Self { core, owner, abandoned, body, is_over: false, _way: None }
+    fn new(
+        core: Rc<Core>,
+        owner: u16,
+        abandoned: Abandoned,
+        body: OneshotReceiver<Body>,
+        way: Option<Rc<Way>>,
+    ) -> Self {
+        Self { core, owner, abandoned, body, is_over: false, _way: way }
     }
 
     /// Waits for the body of the answer to the request with this id.
