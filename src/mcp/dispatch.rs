@@ -161,13 +161,13 @@ fn request<'a>(
             resources::read(view, &uri).ok_or_else(|| unknown_resource(&uri))?;
             ResultBody::EMPTY
         }
-        Method::SetLevel | Method::Subscribe | Method::Unsubscribe => {
-            return Err(method_not_found(name));
-        }
         // Its answer is a stream, which is for the transport to open where there are streams.
         Method::Listen => return Err(method_not_found(name)),
-        // A notification's name with an id is no method.
-        Method::Initialized
+        // What is not offered, and a notification's name with an id, is no method.
+        Method::SetLevel
+        | Method::Subscribe
+        | Method::Unsubscribe
+        | Method::Initialized
         | Method::Cancelled
         | Method::RootsChanged
         | Method::Complete
@@ -178,7 +178,7 @@ fn request<'a>(
     Ok(Step::Reply(body))
 }
 
-fn level<'a>(params: Option<Raw<'a>>) -> Result<Step<'a>, RpcError> {
+fn level(params: Option<Raw<'_>>) -> Result<Step<'_>, RpcError> {
     let level = params.and_then(|params| params.get("level")).and_then(Raw::as_str);
     let level = level.and_then(|level| LogLevel::of(&level));
     level.map(Step::SetLevel).ok_or_else(|| {

@@ -193,7 +193,7 @@ fn what_is_wrong_has_its_code() {
     for (method, params, code) in [
         ("logging/setLevel", json!({"level": "info"}), -32601),
         ("server/discover", json!({}), -32601),
-        ("completion/complete", json!({}), -32602),
+        ("completion/complete", json!({}), -32601),
         ("resources/subscribe", json!({"uri": "a"}), -32601),
         ("tools/List", json!({}), -32601),
         ("notifications/initialized", json!({}), -32601),

@@ -279,7 +279,7 @@ fn open_stream(core: &Rc<Core>, waiting: Waiting, out: &mut Vec<u8>) -> Settled 
         way.open(sink.clone());
     }
     // One for the connection, one for the call: each may be over first.
-    let call_hold = answering.session.as_ref().map(|session| session.hold());
+    let call_hold = answering.session.as_ref().map(Session::hold);
     rt::spawn(finish(core.clone(), job, sink, call_hold));
     Settled::Stream(Box::new(EventStream {
         outlet,

@@ -15,12 +15,13 @@ use super::{
     session::{self, Introduction},
     shared::{self, Shared},
     trail::{self, Origin},
+    upstreams::Keeper,
     write_behind::WriteBehind,
 };
 use crate::{
     audit::{AuditLog, Transport},
     catalog::{self, Trust, fixture},
-    downstream::{AcrossCores, RestCaller},
+    downstream::{AcrossCores, Listener, RestCaller, Upstreams},
     http::{Limits, Progress, RequestReader},
     identity::Caller,
     json::OwnedRaw,
@@ -82,7 +83,10 @@ impl Cores {
         let store = Store::open(directory.path(), settings.store.clone()).unwrap();
         let seal = Seal::open(directory.path()).unwrap();
         let declared = fixture::entities(CATALOG);
-        let publication = Publication::load(&store, seal, &settings, declared, Vec::new()).unwrap();
+        let keeper = Arc::new(Keeper::load(&store, &settings.downstream.discovery).unwrap());
+        let accepted = keeper.definitions();
+        let publication =
+            Publication::load(&store, seal, &settings, declared, Vec::new(), accepted).unwrap();
         let identity = recovery::identity(&store).unwrap();
         let sessions = Arc::new(recovery::sessions(&store, &settings).unwrap());
         let streams = recovery::streams(&store, &settings, COUNT, identity.boot, 0).unwrap();
@@ -90,6 +94,7 @@ impl Cores {
             (0..COUNT).map(|_| rt::inbox(1000, 1 << 20)).unzip();
         let shared = Arc::new(Shared::new(shared::Parts {
             publication,
+            keeper,
             reload: Arc::new(ReloadState::new(catalog::files::fingerprint(&[]))),
             sessions,
             session_ids: SessionIds::new(&identity.secret, recovery::NODE),
@@ -120,8 +125,16 @@ impl Cores {
             );
             let write_behind = WriteBehind::new(number, ring, Duration::from_millis(5));
             let shared = shared.clone();
-            let core =
-                Core::new(core::Parts { index: number, shared, streams, write_behind, rest });
+            let listener = Arc::clone(&shared) as Arc<dyn Listener>;
+            let upstreams = Upstreams::new(&rest, &shared.settings.downstream.mcp, listener);
+            let core = Core::new(core::Parts {
+                index: number,
+                shared,
+                streams,
+                write_behind,
+                rest,
+                upstreams,
+            });
             rt::spawn(cores::read_inbox(core.clone(), inbox));
             core
         });

@@ -1,5 +1,7 @@
 //! What servers say by themselves reaches whom it is for, and nobody else.
 
+use parking_lot::Mutex;
+
 use super::*;
 use crate::{
     catalog::{Definitions, ToolKind, Upstream, fixture},
@@ -16,8 +18,12 @@ use crate::{
     streams::StreamKind,
 };
 
-/// A server behind the toolset `notes` of a tenant.
+/// A server behind the toolset `notes` of a tenant, all of whose callers share a session.
 fn server(tenant: &str) -> Arc<UpstreamServer> {
+    server_with(tenant, UpstreamSessions::Shared)
+}
+
+fn server_with(tenant: &str, sessions: UpstreamSessions) -> Arc<UpstreamServer> {
     let view = fixture::view(
         r#"
 [[tenant]]
@@ -52,7 +58,7 @@ toolset = "notes"
         tenant: TenantId::new(tenant).unwrap(),
         toolset: ToolsetId::new("notes").unwrap(),
         connection: Arc::clone(connection),
-        settings: Upstream::default(),
+        settings: Upstream { sessions, ..Upstream::default() },
         definitions: Arc::new(Definitions::default()),
     })
 }
@@ -132,6 +138,11 @@ fn a_changed_resource_is_told_once_to_each_subscriber_of_the_servers_tenant() {
         assert_eq!(got(&strangers).await, [""; 0]);
         let tagged = got(&listening).await;
         assert!(tagged.len() == 1 && tagged[0].contains("subscriptionId\":7"), "{tagged:?}");
+        // Where each has a session of its own there, what is said in none of them is for none.
+        let separate = server_with("acme", UpstreamSessions::Separate);
+        shared.heard(&separate, None, Heard::ResourceUpdated("a:1".into()));
+        assert_eq!(got(&standing).await, [""; 0]);
+        assert_eq!(got(&listening).await.len(), 1);
         // Said in the session of one of them, it is for that one.
         updated(Some(one.key()));
         // Said in one that did not subscribe, or that is another tenant's, it is for nobody.

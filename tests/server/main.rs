@@ -19,6 +19,7 @@ mod audited;
 mod budgets;
 mod changes;
 mod commands;
+mod conversation;
 mod cores;
 mod correlation;
 mod credentials;

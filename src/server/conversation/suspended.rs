@@ -306,7 +306,7 @@ fn suspend(conversation: &Rc<Conversation>, call: Single) -> Result<Heard, Singl
     let place = Place { core: Rc::clone(core), number, _share: share };
     rt::spawn(go_on(waiting, call, place));
     let abandoned = Abandoned { number, hearer };
-    Ok(Heard::new(Rc::clone(core), core.index, abandoned, heard))
+    Ok(Heard::new(Rc::clone(core), core.index, abandoned, heard, None))
 }
 
 /// Its place in the table; taken out when it is dropped.
@@ -417,8 +417,14 @@ struct Heard {
 }
 
 impl Heard {
-    fn new(core: Rc<Core>, owner: u16, abandoned: Abandoned, body: OneshotReceiver<Body>) -> Self {
-        Self { core, owner, abandoned, body, is_over: false, _way: None }
+    fn new(
+        core: Rc<Core>,
+        owner: u16,
+        abandoned: Abandoned,
+        body: OneshotReceiver<Body>,
+        way: Option<Rc<Way>>,
+    ) -> Self {
+        Self { core, owner, abandoned, body, is_over: false, _way: way }
     }
 
     /// Waits for the body of the answer to the request with this id.
@@ -491,8 +497,8 @@ pub(crate) fn resumed(
     );
     core.send(usize::from(call.core), CoreMessage::Resume(Box::new(resume)));
     let abandoned = Abandoned { number: call.number, hearer };
-    let mut heard = Heard::new(Rc::clone(core), call.core, abandoned, heard);
-    heard._way = Some(Rc::clone(way));
+    let way = Some(Rc::clone(way));
+    let heard = Heard::new(Rc::clone(core), call.core, abandoned, heard, way);
     Ok(Some(Box::pin(heard.over(id.to_owned_id()))))
 }
 
