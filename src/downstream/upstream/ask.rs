@@ -4,7 +4,6 @@
 //! old one and refused it, so that it was not done; to the server as it is now where it has learned
 //! another revision; and where the connection says so, as every call that may be repeated.
 
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,17 +16,19 @@ use crate::http::Method;
 use crate::json::{OwnedRaw, Raw};
 use crate::mcp::AskOutcome;
 use crate::mcp::upstream::{
-    Answered, Meta, Posted, Received, UpstreamKind, answered, request_headers, write_request,
+    Answered, Continued, Meta, Posted, Received, UpstreamKind, answered, request_headers,
+    write_request,
 };
 use crate::rpc::{RpcError, code};
 use crate::rt::{Deadline, Either, race};
 use crate::telemetry::DownstreamLabel;
 
 use super::clock::Clock;
-use super::errand::Errand;
+use super::errand::{Cancelling, Errand, Parting};
 use super::link::{Answer, Content, Link, Request};
-use super::office::{Office, headers_of};
+use super::office::Office;
 use super::open::Opened;
+use super::resume::{Resuming, resume, wait};
 use super::sessions::{Passed, Running, Session};
 use super::stream::{Came, Stream};
 use super::talk::{Response, Talk};
@@ -35,14 +36,8 @@ use super::{UpstreamAnswer, UpstreamCalled, UpstreamMethod, UpstreamRequest};
 
 /// How often a client is asked by one request before it is given up.
 const ROUNDS_MAX: usize = 8;
-/// Failures in a row to go on with a stream that broke.
-const RESUMES_MAX: usize = 5;
 /// Streams in a row that end with nothing in them.
 const EMPTY_STREAMS_MAX: usize = 1000;
-/// Where the server does not say how long to wait.
-const RETRY: Duration = Duration::from_secs(1);
-const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(60);
 /// The version of the request is not spoken there (MCP 2026-07-28).
 const UNSUPPORTED_VERSION: i32 = -32022;
 
@@ -211,7 +206,7 @@ impl Office {
     async fn sessions(
         self: &Rc<Self>,
         request: &UpstreamRequest<'_>,
-        continues: Option<(&[(Box<str>, OwnedRaw)], Option<&str>)>,
+        continues: Option<Continued<'_>>,
         environment: &CallEnvironment<'_>,
         course: &mut Course,
     ) -> Result<(Arc<Session>, Response), CallError> {
@@ -220,15 +215,34 @@ impl Office {
             let capabilities = request.client.capabilities();
             let opening = self.session(server, request.scope, capabilities, environment);
             let Opened { session, single } = opening.await?;
-            let parting = single.map(|single| Parting {
-                errand: Some(Errand::new(self, server, environment)),
-                session: Arc::clone(&session),
-                _single: single,
+            let parting = single.map(|single| {
+                Parting::new(Errand::new(self, server, environment), &session, single)
             });
             let once = Once { office: self, request, environment, session: &session };
             let outcome = Box::pin(once.ask(continues, course)).await;
             drop(parting);
-            match outcome? {
+            let outcome = match outcome {
+                // What was under way is lost; what may be done twice is.
+                Err(
+                    CallError::Closed { answering: true, .. }
+                    | CallError::Upstream { problem: UpstreamProblem::Lost(_), .. },
+                ) if request.is_repeatable
+                    && !std::mem::replace(&mut course.has_lost_session, true) =>
+                {
+                    continue;
+                }
+                // It speaks, and not as it did.
+                Err(CallError::Upstream { problem: UpstreamProblem::Status(status), .. })
+                    if session.revision.is_modern()
+                        && is_of_another_era(status, code::SERVER)
+                        && !std::mem::replace(&mut course.has_changed_revision, true) =>
+                {
+                    self.servers().unlearn(server);
+                    continue;
+                }
+                outcome => outcome?,
+            };
+            match outcome {
                 Outcome::SessionLost if !std::mem::replace(&mut course.has_lost_session, true) => {
                     self.servers().forget(&session);
                 }
@@ -239,8 +253,8 @@ impl Office {
                     return Err(CallError::Upstream { connection, problem });
                 }
                 Outcome::Response(Err(error))
-                    if error.code == UNSUPPORTED_VERSION
-                        && session.revision.is_modern()
+                    if session.revision.is_modern()
+                        && is_of_another_era(course.status.unwrap_or_default(), error.code)
                         && !std::mem::replace(&mut course.has_changed_revision, true) =>
                 {
                     self.servers().unlearn(server);
@@ -251,46 +265,19 @@ impl Office {
     }
 }
 
-/// The session of a single request ends with it.
-struct Parting {
-    errand: Option<Errand>,
-    session: Arc<Session>,
-    _single: super::sessions::Single,
-}
-
-impl Drop for Parting {
-    fn drop(&mut self) {
-        if let Some(errand) = self.errand.take() {
-            let session = Arc::clone(&self.session);
-            session.end();
-            crate::rt::spawn(async move { errand.goodbye(&session).await });
-        }
-    }
-}
-
-/// Takes a request back that nobody waits for any more.
-struct Cancelling {
-    errand: Option<Errand>,
-    session: Arc<Session>,
-    id: i64,
-}
-
-impl Drop for Cancelling {
-    fn drop(&mut self) {
-        if let Some(errand) = self.errand.take() {
-            errand.cancel(&self.session, self.id);
-        }
-    }
-}
-
-type Resuming<'a> = Pin<Box<dyn Future<Output = Result<Stream, CallError>> + 'a>>;
-
 /// Where the answer comes from.
 enum Source<'a> {
-    Stream(Stream),
+    Stream(Box<Stream>),
     Resuming(Resuming<'a>),
     /// From the stream that the session hangs on.
     Elsewhere,
+}
+
+/// Whether a server that was asked without a session says that it does not know such requests, so
+/// that nothing was done (MCP 2026-07-28, versioning).
+fn is_of_another_era(status: u16, code: i32) -> bool {
+    let is_refusal = matches!(code, code::SERVER | code::SESSION_NOT_FOUND | code::INVALID_REQUEST);
+    code == UNSUPPORTED_VERSION || (is_refusal && matches!(status, 400 | 404..=406))
 }
 
 /// One request in one session.
@@ -304,7 +291,7 @@ struct Once<'a> {
 impl<'a> Once<'a> {
     async fn ask(
         &self,
-        continues: Option<(&[(Box<str>, OwnedRaw)], Option<&str>)>,
+        continues: Option<Continued<'_>>,
         course: &mut Course,
     ) -> Result<Outcome, CallError> {
         let Self { office, request, environment, session } = *self;
@@ -328,13 +315,10 @@ impl<'a> Once<'a> {
         let mut link =
             office.link(&request.server.connection, environment, course.clock.left(Instant::now()));
         link.is_repeatable = request.is_repeatable;
-        let is_modern = session.revision.is_modern();
-        let mut running = (!is_modern).then(|| session.begin(id));
-        let mut cancelling = Cancelling {
-            errand: (!is_modern).then(|| Errand::new(office, request.server, environment)),
-            session: Arc::clone(session),
-            id,
-        };
+        let has_session = !session.revision.is_modern();
+        let mut running = has_session.then(|| session.begin(id, office.event_bytes_max));
+        let errand = Errand::new(office, request.server, environment);
+        let mut cancelling = Cancelling::new(errand, session, id);
         let post =
             Request { method: Method::Post, target: &session.target, headers, body: Some(&body) };
         let sent = link.send(&post).await;
@@ -348,7 +332,7 @@ impl<'a> Once<'a> {
         };
         // A server that still works on it is told so; any other is not.
         if !matches!(result, Err(CallError::TimedOut { .. })) {
-            cancelling.errand = None;
+            cancelling.forget();
         }
         let outcome = result?;
         if let Outcome::Response(Ok(_)) = &outcome {
@@ -420,7 +404,7 @@ impl<'a> Once<'a> {
         let (status, is_success) = (answer.status(), answer.is_success());
         if is_success && answer.content() == Content::Events {
             let stream = Stream::new(answer, self.office.event_bytes_max);
-            let source = Source::Stream(stream);
+            let source = Source::Stream(Box::new(stream));
             return self.converse(link, source, talk, running, clock).await.map(Outcome::Response);
         }
         let proof = Arc::clone(&answer.proof);
@@ -515,11 +499,11 @@ impl<'a> Once<'a> {
                         empty_streams += 1;
                         let last = stream.last_event_id().filter(|_| running.is_some());
                         let (Some(last), true) = (last, empty_streams < EMPTY_STREAMS_MAX) else {
-                            return Err(self.broken_off(link));
+                            return Err(Self::broken_off(link));
                         };
-                        let wait = stream.retry_ms().map(|ms| Duration::from_millis(ms.into()));
-                        let wait = wait.unwrap_or(RETRY).clamp(RETRY_MIN, RETRY_MAX);
-                        source = Source::Resuming(self.resume(*link, last.to_owned(), wait));
+                        let (last, wait) = (last.to_owned(), wait(stream.retry_ms()));
+                        let (office, session) = (self.office, self.session);
+                        source = Source::Resuming(resume(office, session, *link, last, wait));
                     }
                 },
                 Either::Left(Read::Resumed(stream)) => source = Source::Stream(stream?),
@@ -530,7 +514,7 @@ impl<'a> Once<'a> {
                     }
                     talk.ready().await;
                     if !is_open {
-                        return Err(self.broken_off(link));
+                        return Err(Self::broken_off(link));
                     }
                 }
                 Either::Right(Either::Right(Either::Left(()))) => {}
@@ -564,53 +548,15 @@ impl<'a> Once<'a> {
         }
     }
 
-    fn broken_off(&self, link: &Link<'_>) -> CallError {
+    fn broken_off(link: &Link<'_>) -> CallError {
         let connection = link.connection.id.as_str().to_owned();
         CallError::Closed { connection, answering: true, repeatable: link.is_repeatable }
-    }
-
-    /// Goes on with a stream where it broke (MCP 2025-11-25, resumability, and SEP-1699).
-    fn resume(&self, link: Link<'a>, last: String, wait: Duration) -> Resuming<'a> {
-        let (office, session) = (self.office, self.session);
-        Box::pin(async move {
-            let lost = |what| Err(link.problem(UpstreamProblem::Lost(what)));
-            let mut wait = wait;
-            for _ in 0..RESUMES_MAX {
-                pause(wait).await;
-                let mut headers = headers_of(session);
-                headers.retain(|(name, _)| name != "Accept");
-                headers.push(("Accept".to_owned(), "text/event-stream".to_owned()));
-                headers.push(("Last-Event-ID".to_owned(), last.clone()));
-                let (method, target) = (Method::Get, &*session.target);
-                let request = Request { method, target, headers, body: None };
-                let mut link = link;
-                link.is_repeatable = true;
-                match link.send(&request).await {
-                    Ok(answer) if answer.is_success() && answer.content() == Content::Events => {
-                        return Ok(Stream::resumed(answer, office.event_bytes_max, last));
-                    }
-                    Ok(answer) => match answer.status() {
-                        429 | 500 | 502..=504 => {}
-                        404 => return lost("its session is gone"),
-                        _ => return lost("its stream broke and cannot be taken up again"),
-                    },
-                    Err(
-                        CallError::Unreachable { .. }
-                        | CallError::Closed { .. }
-                        | CallError::TimedOut { .. },
-                    ) => {}
-                    Err(error) => return Err(error),
-                }
-                wait = (wait * 2).min(RETRY_MAX);
-            }
-            lost("its stream broke and could not be taken up again")
-        })
     }
 }
 
 enum Read {
     Came(Result<Came, CallError>),
-    Resumed(Result<Stream, CallError>),
+    Resumed(Result<Box<Stream>, CallError>),
 }
 
 /// The answer to what is answered here.

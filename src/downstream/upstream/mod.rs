@@ -1,7 +1,7 @@
 //! Asking an upstream MCP server, and hearing what it says by itself.
 //!
 //! ```text
-//! ask         a request, from the client's params to the server's answer
+//! ask         a request, from the client's params to the server's answer; resume: where it broke
 //! talk        what the server says while one runs
 //! open        beginning: which transport and revision, and the session
 //! sessions    those that are open, of all cores
@@ -26,6 +26,7 @@ mod errand;
 mod link;
 mod office;
 mod open;
+mod resume;
 mod route;
 mod sessions;
 mod standing;
@@ -42,6 +43,7 @@ use std::time::Duration;
 
 use crate::catalog::{Definition, DefinitionKind, UpstreamEra, UpstreamServer};
 use crate::json::OwnedRaw;
+use crate::mcp::upstream::Continued;
 use crate::mcp::{Ask, AskOutcome, Asks, LogLevel, Told};
 use crate::rpc::RpcError;
 use crate::sessions::{ClientCapabilities, Revision, SessionKey};
@@ -124,7 +126,7 @@ pub struct UpstreamRequest<'a> {
     /// Whether asking twice does what asking once does.
     pub is_repeatable: bool,
     /// The answers to what it asked before, and its state then (MCP 2026-07-28).
-    pub continues: Option<(&'a [(Box<str>, OwnedRaw)], Option<&'a str>)>,
+    pub continues: Option<Continued<'a>>,
     /// Who asks.
     pub client: &'a dyn Client,
 }
@@ -159,6 +161,7 @@ pub struct UpstreamCalled {
 
 /// What a server says of itself, and all that it offers.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is said by itself")]
 pub struct Discovery {
     /// In the order of its lists: tools, prompts, resources, templates. No name of a kind twice.
     pub definitions: Vec<Definition>,
@@ -188,6 +191,7 @@ pub struct Discovery {
 
 /// What of what a server says by itself is wanted in a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is said by itself")]
 pub struct Wanted {
     /// That its tools changed.
     pub tools: bool,

@@ -33,9 +33,9 @@ use super::{SessionScope, UpstreamMethod, UpstreamRequest, Wanted};
 
 /// Between two tries to open a stream.
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
-const BACKOFF_MAX: Duration = Duration::from_secs(60);
+const BACKOFF_MAX: Duration = Duration::from_mins(1);
 /// A stream that is silent for so long is opened anew: its server may be gone without a word.
-const SILENT_MAX: Duration = Duration::from_secs(900);
+const SILENT_MAX: Duration = Duration::from_mins(15);
 /// How often it is looked whether a session without a stream of its own is still there.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// Resources that one session may subscribe to.
