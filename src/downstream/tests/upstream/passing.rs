@@ -148,13 +148,12 @@ fn what_is_said_on_the_stream_of_an_answer_reaches_the_client() {
     });
 }
 
-/// The first transport: answers come on the stream that the session hangs on.
-#[test]
-fn a_server_of_the_first_transport_is_found_and_asked() {
+/// A server of the first transport: `t` is answered, `break` ends its stream.
+fn of_the_first_transport() -> Server {
     let (posted, messages) = channel::<String>();
     let messages = Mutex::new(messages);
     let posted = Mutex::new(posted);
-    let server = Server::start(move |call, talk| {
+    Server::start(move |call, talk| {
         let target = call.line.split(' ').nth(1).unwrap();
         match (call.http(), target) {
             ("GET", "/mcp") => {
@@ -195,7 +194,13 @@ fn a_server_of_the_first_transport_is_found_and_asked() {
             }
             _ => talk.say(answer("404 Not Found", "", b"")),
         }
-    });
+    })
+}
+
+/// The first transport: answers come on the stream that the session hangs on.
+#[test]
+fn a_server_of_the_first_transport_is_found_and_asked() {
+    let server = of_the_first_transport();
     let upstream = server.upstream();
     on_a_core(async {
         let desk = desk();
@@ -212,6 +217,69 @@ fn a_server_of_the_first_transport_is_found_and_asked() {
         let text = shown(&desk.ask(&upstream, &client, &breaking).await);
         assert!(text.contains("in the middle of its answer"), "{text}");
         assert_eq!(desk.upstreams.count(), 0);
+    });
+}
+
+/// Its stream is read by one core, and its answers are for all.
+#[test]
+fn cores_share_a_session_that_hangs_on_a_stream() {
+    let server = of_the_first_transport();
+    let upstream = server.upstream();
+    let across = crate::downstream::AcrossCores::default();
+    let (opened, is_open) = channel();
+    let first = {
+        let (across, upstream) = (across.clone(), std::sync::Arc::clone(&upstream));
+        std::thread::spawn(move || {
+            on_a_core(async {
+                let desk = super::script::desk_across(&across);
+                assert_eq!(desk.call(&upstream).await, r#"{"old":true}"#);
+                opened.send(()).unwrap();
+                crate::rt::sleep(2 * SECOND).await;
+            });
+        })
+    };
+    is_open.recv_timeout(5 * SECOND).unwrap();
+    on_a_core(async {
+        let (desk, client) = (super::script::desk_across(&across), Someone::default());
+        for _ in 0..3 {
+            let called = desk.ask(&upstream, &client, &CALL).await;
+            assert_eq!(shown(&called), r#"{"old":true}"#);
+        }
+        assert_eq!((client.told.borrow().len(), client.asked.borrow().len()), (3, 3));
+        assert_eq!(desk.upstreams.count(), 1);
+    });
+    first.join().unwrap();
+    let begun = server.said().iter().filter(|one| one.starts_with("GET")).count();
+    assert_eq!(begun, 1);
+}
+
+#[test]
+fn arguments_go_into_headers_where_the_accepted_tool_says_so() {
+    let server = Server::modern(|call, talk| {
+        let region = call.header("mcp-param-region").map(str::to_owned);
+        talk.say(call.result(&json!({"resultType": "complete", "region": region})))
+    });
+    let plain = server.upstream();
+    let tool = r#"{"name":"t","inputSchema":{"type":"object","properties":{
+        "region":{"type":"string","x-mcp-header":"Region"}}}}"#;
+    let json = crate::json::OwnedRaw::parse(tool.as_bytes()).unwrap();
+    let kind = crate::catalog::DefinitionKind::Tool;
+    let definition = crate::catalog::Definition { kind, name: "t".into(), json, hash: [0; 32] };
+    let definitions = crate::catalog::Definitions {
+        all: vec![std::sync::Arc::new(definition)],
+        ..crate::catalog::Definitions::default()
+    };
+    let upstream = std::sync::Arc::new(crate::catalog::UpstreamServer {
+        tenant: plain.tenant.clone(),
+        toolset: plain.toolset.clone(),
+        connection: std::sync::Arc::clone(&plain.connection),
+        settings: Upstream::default(),
+        definitions: std::sync::Arc::new(definitions),
+    });
+    on_a_core(async {
+        let asked = Asked { params: r#"{"name":"t","arguments":{"region":"größe"}}"#, ..CALL };
+        let text = shown(&desk().ask(&upstream, &Someone::default(), &asked).await);
+        assert!(text.contains("=?base64?Z3LDtsOfZQ==?="), "{text}");
     });
 }
 

@@ -15,12 +15,12 @@ use super::super::support::{ENVIRONMENT, caller_with};
 use crate::catalog::{CompiledConnection, Definitions, ToolKind, Upstream, UpstreamServer};
 use crate::downstream::tests::support::declared;
 use crate::downstream::{
-    Client, Heard, Listener, RestCaller, SessionScope, UpstreamAnswer, UpstreamCalled,
+    AcrossCores, Client, Heard, Listener, RestCaller, SessionScope, UpstreamAnswer, UpstreamCalled,
     UpstreamMethod, UpstreamRequest, Upstreams,
 };
 use crate::json::OwnedRaw;
 use crate::mcp::{Ask, AskOutcome, LogLevel, Told};
-use crate::rt::Notify;
+use crate::rt::{Notify, Resolver, WorkerPool};
 use crate::sessions::{ClientCapabilities, SessionKey};
 use crate::settings;
 
@@ -265,6 +265,24 @@ pub(super) fn desk_with(change: impl FnOnce(&mut settings::UpstreamServers)) -> 
     let rest = caller_with(|_| {});
     let ears = Arc::new(Ears::default());
     let listener = Arc::clone(&ears) as Arc<dyn Listener>;
+    Desk { upstreams: Upstreams::new(&rest, &settings, listener), ears, _rest: rest }
+}
+
+/// One of several cores, each on its thread.
+pub(super) fn desk_across(across: &AcrossCores) -> Desk {
+    let workers = WorkerPool::start(1, 64).unwrap();
+    let rest = RestCaller::new(
+        &settings::Downstream::default(),
+        &settings::Http::default(),
+        Resolver::new(workers.clone()),
+        workers,
+        None,
+        across.clone(),
+        Arc::default(),
+    );
+    let ears = Arc::new(Ears::default());
+    let listener = Arc::clone(&ears) as Arc<dyn Listener>;
+    let settings = settings::UpstreamServers::default();
     Desk { upstreams: Upstreams::new(&rest, &settings, listener), ears, _rest: rest }
 }
 
