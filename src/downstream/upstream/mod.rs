@@ -1,7 +1,8 @@
 //! Asking an upstream MCP server, and hearing what it says by itself.
 //!
 //! ```text
-//! ask         a request, from the client's params to the server's answer; resume: where it broke
+//! ask         a request, from the client's params to the server's answer: once for each session it
+//!             takes; resume: where a stream broke
 //! talk        what the server says while one runs
 //! open        beginning: which transport and revision, and the session
 //! sessions    those that are open, of all cores
@@ -25,6 +26,7 @@ mod discover;
 mod errand;
 mod link;
 mod office;
+mod once;
 mod open;
 mod resume;
 mod route;
@@ -305,6 +307,11 @@ impl Upstreams {
     /// Dropping the future leaves servers to find out by themselves.
     pub async fn end_session(&self, session: SessionKey) {
         Box::pin(self.0.end_session(session)).await;
+    }
+
+    /// Tells the servers at which a client's session has sessions that its roots are others now.
+    pub fn roots_changed(&self, session: SessionKey) {
+        self.0.roots_changed(session);
     }
 
     /// How many sessions are open at servers, of all cores.

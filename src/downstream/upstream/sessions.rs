@@ -448,6 +448,17 @@ impl AtServers {
         was_known
     }
 
+    /// All that belongs to a client's session.
+    pub(super) fn open_of(&self, client: SessionKey) -> Vec<Arc<Session>> {
+        let table = self.table.lock();
+        let slots = table.slots.iter().filter(|(key, _)| key.whose == Whose::Session(client));
+        let open = slots.filter_map(|(_, slot)| match slot {
+            Slot::Open(session) => Some(Arc::clone(session)),
+            Slot::Opening(_) => None,
+        });
+        open.collect()
+    }
+
     /// Takes out all that belongs to a client's session.
     pub(super) fn take_of(&self, client: SessionKey) -> Vec<Arc<Session>> {
         let is_its = |key: &Key| key.whose == Whose::Session(client);

@@ -17,7 +17,9 @@ use crate::downstream::resilience::pause;
 use crate::downstream::rest::CallEnvironment;
 use crate::http::Method;
 use crate::json::{OwnedRaw, Raw, write_string};
-use crate::mcp::upstream::{Meta, Posted, Received, UpstreamKind, request_headers, write_request};
+use crate::mcp::upstream::{
+    Meta, Posted, Received, UpstreamKind, request_headers, write_notification, write_request,
+};
 use crate::rt::{self, Deadline, Either, InboxReceiver, race};
 use crate::sessions::{ClientCapabilities, SessionKey};
 use crate::telemetry::ExecutionId;
@@ -132,6 +134,14 @@ impl Office {
                 subscribed.insert(uri);
             }
         });
+    }
+
+    pub(super) fn roots_changed(self: &Rc<Self>, client: SessionKey) {
+        for session in self.servers().open_of(client) {
+            let mut body = Vec::new();
+            write_notification(&mut body, "notifications/roots/list_changed", None);
+            Errand::own(self, &session.server).post(&session, body);
+        }
     }
 
     pub(super) async fn end_session(self: &Rc<Self>, client: SessionKey) {

@@ -94,6 +94,24 @@ fn sessions_are_as_separate_as_their_scopes() {
 }
 
 #[test]
+fn servers_hear_that_roots_changed_in_the_sessions_of_that_client() {
+    let server = numbering();
+    let upstream = server.upstream();
+    on_a_core(async {
+        let desk = desk();
+        desk.call(&upstream).await;
+        desk.upstreams.roots_changed(key(8));
+        desk.upstreams.roots_changed(key(7));
+        rt::sleep(Duration::from_millis(300)).await;
+    });
+    let told = server.calls().into_iter().filter(|call| call.method().contains("roots"));
+    let told: Vec<_> = told.collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].method(), "notifications/roots/list_changed");
+    assert_eq!(told[0].header("mcp-session-id"), Some("s-0"));
+}
+
+#[test]
 fn a_session_that_nobody_uses_is_ended() {
     let server = numbering();
     let upstream = server.upstream();
