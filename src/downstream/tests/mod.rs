@@ -11,3 +11,4 @@ mod requests;
 mod soap;
 pub(super) mod support;
 mod tls;
+mod upstream;

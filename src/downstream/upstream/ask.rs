@@ -4,45 +4,31 @@
 //! old one and refused it, so that it was not done; to the server as it is now where it has learned
 //! another revision; and where the connection says so, as every call that may be repeated.
 
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::catalog::DefinitionKind;
-use crate::downstream::error::{Awaited, Blame, CallError, UpstreamProblem};
+use crate::downstream::error::{Blame, CallError, UpstreamProblem};
 use crate::downstream::resilience::{Attempts, Ended, pause};
 use crate::downstream::rest::{CallEnvironment, Tally, log};
-use crate::http::Method;
 use crate::json::{OwnedRaw, Raw};
 use crate::mcp::AskOutcome;
-use crate::mcp::upstream::{
-    Answered, Meta, Posted, Received, UpstreamKind, answered, request_headers, write_request,
-};
+use crate::mcp::upstream::{Answered, Continued, answered};
 use crate::rpc::{RpcError, code};
-use crate::rt::{Deadline, Either, race};
 use crate::telemetry::DownstreamLabel;
 
 use super::clock::Clock;
-use super::errand::Errand;
-use super::link::{Answer, Content, Link, Request};
-use super::office::{Office, headers_of};
+use super::errand::{Errand, Parting};
+use super::office::Office;
+use super::once::Once;
 use super::open::Opened;
-use super::sessions::{Passed, Running, Session};
-use super::stream::{Came, Stream};
-use super::talk::{Response, Talk};
+use super::sessions::Session;
+use super::talk::Response;
 use super::{UpstreamAnswer, UpstreamCalled, UpstreamMethod, UpstreamRequest};
 
 /// How often a client is asked by one request before it is given up.
 const ROUNDS_MAX: usize = 8;
-/// Failures in a row to go on with a stream that broke.
-const RESUMES_MAX: usize = 5;
-/// Streams in a row that end with nothing in them.
-const EMPTY_STREAMS_MAX: usize = 1000;
-/// Where the server does not say how long to wait.
-const RETRY: Duration = Duration::from_secs(1);
-const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(60);
 /// The version of the request is not spoken there (MCP 2026-07-28).
 const UNSUPPORTED_VERSION: i32 = -32022;
 
@@ -66,15 +52,15 @@ impl UpstreamMethod {
 }
 
 /// What has come of a request by now.
-struct Course {
-    clock: Clock,
-    status: Option<u16>,
+pub(super) struct Course {
+    pub(super) clock: Clock,
+    pub(super) status: Option<u16>,
     has_lost_session: bool,
     has_changed_revision: bool,
 }
 
 /// What one try came to.
-enum Outcome {
+pub(super) enum Outcome {
     Response(Response),
     /// Refused because the session is gone: not done.
     SessionLost,
@@ -211,7 +197,7 @@ impl Office {
     async fn sessions(
         self: &Rc<Self>,
         request: &UpstreamRequest<'_>,
-        continues: Option<(&[(Box<str>, OwnedRaw)], Option<&str>)>,
+        continues: Option<Continued<'_>>,
         environment: &CallEnvironment<'_>,
         course: &mut Course,
     ) -> Result<(Arc<Session>, Response), CallError> {
@@ -220,15 +206,34 @@ impl Office {
             let capabilities = request.client.capabilities();
             let opening = self.session(server, request.scope, capabilities, environment);
             let Opened { session, single } = opening.await?;
-            let parting = single.map(|single| Parting {
-                errand: Some(Errand::new(self, server, environment)),
-                session: Arc::clone(&session),
-                _single: single,
+            let parting = single.map(|single| {
+                Parting::new(Errand::new(self, server, environment), &session, single)
             });
             let once = Once { office: self, request, environment, session: &session };
             let outcome = Box::pin(once.ask(continues, course)).await;
             drop(parting);
-            match outcome? {
+            let outcome = match outcome {
+                // What was under way is lost; what may be done twice is.
+                Err(
+                    CallError::Closed { answering: true, .. }
+                    | CallError::Upstream { problem: UpstreamProblem::Lost(_), .. },
+                ) if request.is_repeatable
+                    && !std::mem::replace(&mut course.has_lost_session, true) =>
+                {
+                    continue;
+                }
+                // It speaks, and not as it did.
+                Err(CallError::Upstream { problem: UpstreamProblem::Status(status), .. })
+                    if session.revision.is_modern()
+                        && is_of_another_era(status, code::SERVER)
+                        && !std::mem::replace(&mut course.has_changed_revision, true) =>
+                {
+                    self.servers().unlearn(server);
+                    continue;
+                }
+                outcome => outcome?,
+            };
+            match outcome {
                 Outcome::SessionLost if !std::mem::replace(&mut course.has_lost_session, true) => {
                     self.servers().forget(&session);
                 }
@@ -239,8 +244,8 @@ impl Office {
                     return Err(CallError::Upstream { connection, problem });
                 }
                 Outcome::Response(Err(error))
-                    if error.code == UNSUPPORTED_VERSION
-                        && session.revision.is_modern()
+                    if session.revision.is_modern()
+                        && is_of_another_era(course.status.unwrap_or_default(), error.code)
                         && !std::mem::replace(&mut course.has_changed_revision, true) =>
                 {
                     self.servers().unlearn(server);
@@ -251,366 +256,11 @@ impl Office {
     }
 }
 
-/// The session of a single request ends with it.
-struct Parting {
-    errand: Option<Errand>,
-    session: Arc<Session>,
-    _single: super::sessions::Single,
-}
-
-impl Drop for Parting {
-    fn drop(&mut self) {
-        if let Some(errand) = self.errand.take() {
-            let session = Arc::clone(&self.session);
-            session.end();
-            crate::rt::spawn(async move { errand.goodbye(&session).await });
-        }
-    }
-}
-
-/// Takes a request back that nobody waits for any more.
-struct Cancelling {
-    errand: Option<Errand>,
-    session: Arc<Session>,
-    id: i64,
-}
-
-impl Drop for Cancelling {
-    fn drop(&mut self) {
-        if let Some(errand) = self.errand.take() {
-            errand.cancel(&self.session, self.id);
-        }
-    }
-}
-
-type Resuming<'a> = Pin<Box<dyn Future<Output = Result<Stream, CallError>> + 'a>>;
-
-/// Where the answer comes from.
-enum Source<'a> {
-    Stream(Stream),
-    Resuming(Resuming<'a>),
-    /// From the stream that the session hangs on.
-    Elsewhere,
-}
-
-/// One request in one session.
-struct Once<'a> {
-    office: &'a Rc<Office>,
-    request: &'a UpstreamRequest<'a>,
-    environment: &'a CallEnvironment<'a>,
-    session: &'a Arc<Session>,
-}
-
-impl<'a> Once<'a> {
-    async fn ask(
-        &self,
-        continues: Option<(&[(Box<str>, OwnedRaw)], Option<&str>)>,
-        course: &mut Course,
-    ) -> Result<Outcome, CallError> {
-        let Self { office, request, environment, session } = *self;
-        if let Some(answer) = office.subscribed(self.request, session, environment) {
-            return Ok(Outcome::Response(Ok(answer)));
-        }
-        self.set_level().await;
-        let id = session.next_id();
-        let client = request.client;
-        let meta = Meta {
-            revision: session.revision,
-            wants_progress: client.wants_progress(),
-            capabilities: client.capabilities(),
-            log_level: client.log_level(),
-            continues,
-        };
-        let (method, params) = (request.method.name(), request.params.as_raw());
-        let mut body = Vec::with_capacity(256 + params.text().len());
-        write_request(&mut body, id, method, params, &meta);
-        let headers = self.headers(method, params);
-        let mut link =
-            office.link(&request.server.connection, environment, course.clock.left(Instant::now()));
-        link.is_repeatable = request.is_repeatable;
-        let is_modern = session.revision.is_modern();
-        let mut running = (!is_modern).then(|| session.begin(id));
-        let mut cancelling = Cancelling {
-            errand: (!is_modern).then(|| Errand::new(office, request.server, environment)),
-            session: Arc::clone(session),
-            id,
-        };
-        let post =
-            Request { method: Method::Post, target: &session.target, headers, body: Some(&body) };
-        let sent = link.send(&post).await;
-        let result = match sent {
-            Ok(answer) => {
-                course.status = Some(answer.status());
-                let talk = Talk::new(office, request, environment, session, id);
-                self.hear(&link, answer, talk, running.as_mut(), &mut course.clock).await
-            }
-            Err(error) => Err(error),
-        };
-        // A server that still works on it is told so; any other is not.
-        if !matches!(result, Err(CallError::TimedOut { .. })) {
-            cancelling.errand = None;
-        }
-        let outcome = result?;
-        if let Outcome::Response(Ok(_)) = &outcome {
-            office.note_subscription(request, session, environment);
-        }
-        Ok(outcome)
-    }
-
-    fn headers(&self, method: &str, params: Raw<'_>) -> Vec<(String, String)> {
-        let Self { request, session, .. } = self;
-        let name = params.get("name").and_then(Raw::as_str).unwrap_or_default();
-        let is_mirrored = session.revision.is_modern() && method == "tools/call";
-        let all = &request.server.definitions.all;
-        let found = is_mirrored.then(|| {
-            let wanted = (DefinitionKind::Tool, &*name);
-            let place = all.binary_search_by(|one| (one.kind, &*one.name).cmp(&wanted));
-            place.ok().and_then(|place| all.get(place))
-        });
-        let entry = found.flatten().map(|definition| definition.json.as_raw());
-        let entry = entry.filter(|entry| entry.text().contains("x-mcp-header"));
-        request_headers(&Posted {
-            revision: Some(session.revision),
-            session: session.id.as_deref(),
-            method: Some(method),
-            params: Some(params),
-            schema: entry.and_then(|entry| entry.get("inputSchema")),
-        })
-    }
-
-    /// Up to 2025-11-25 what is logged is set for the session: where several clients share it, to
-    /// what the one wants that wants most.
-    async fn set_level(&self) {
-        let Self { office, request, environment, session } = *self;
-        let Some(level) = request.client.log_level() else { return };
-        if session.revision.is_modern() || !session.facts.logs {
-            return;
-        }
-        {
-            let mut known = session.log_level.lock();
-            let is_enough = match *known {
-                Some(known) if session.client().is_some() => known == level,
-                Some(known) => known <= level,
-                None => false,
-            };
-            if is_enough {
-                return;
-            }
-            *known = Some(level);
-        }
-        let text = format!(r#"{{"level":"{}"}}"#, level.name());
-        let Ok(params) = OwnedRaw::parse(text.as_bytes()) else { return };
-        let mut body = Vec::new();
-        let meta = Meta::plain(session.revision);
-        let id = session.next_id();
-        write_request(&mut body, id, "logging/setLevel", params.as_raw(), &meta);
-        // That it fails costs log messages, and not the request.
-        let _ = Errand::new(office, request.server, environment).deliver(session, &body).await;
-    }
-
-    /// What the server answers, and whatever it says before that.
-    async fn hear(
-        &self,
-        link: &Link<'a>,
-        answer: Answer,
-        mut talk: Talk<'a>,
-        running: Option<&mut Running>,
-        clock: &mut Clock,
-    ) -> Result<Outcome, CallError> {
-        let (status, is_success) = (answer.status(), answer.is_success());
-        if is_success && answer.content() == Content::Events {
-            let stream = Stream::new(answer, self.office.event_bytes_max);
-            let source = Source::Stream(stream);
-            return self.converse(link, source, talk, running, clock).await.map(Outcome::Response);
-        }
-        let proof = Arc::clone(&answer.proof);
-        let body = Box::pin(link.body(answer)).await?;
-        let is_elsewhere = is_success && self.session.kind == UpstreamKind::Events;
-        if is_elsewhere {
-            let source = Source::Elsewhere;
-            return self.converse(link, source, talk, running, clock).await.map(Outcome::Response);
-        }
-        let messages = match link.messages(&proof, body).await {
-            Ok(messages) => messages,
-            Err(error) if is_success && status != 202 => return Err(error),
-            Err(CallError::Overloaded) => return Err(CallError::Overloaded),
-            Err(_) => Vec::new(),
-        };
-        if !is_success && self.is_lost(status, &messages) {
-            return Ok(Outcome::SessionLost);
-        }
-        let response = talk.take_in(messages);
-        talk.ready().await;
-        match response {
-            Some(Ok(_)) if !is_success => Err(link.problem(UpstreamProblem::Status(status))),
-            Some(response) => Ok(Outcome::Response(response)),
-            None if is_success => Err(link.problem(UpstreamProblem::NoAnswer)),
-            None => Err(link.problem(UpstreamProblem::Status(status))),
-        }
-    }
-
-    /// Whether a refusal says that the session is gone: 404 (MCP 2025-11-25, session management),
-    /// unless it is about the method; and what servers of the official SDK answer to an id that they
-    /// do not know, 400 with an error of the transport.
-    fn is_lost(&self, status: u16, messages: &[Received]) -> bool {
-        let session = self.session;
-        if session.id.is_none() && session.kind != UpstreamKind::Events {
-            return false;
-        }
-        let error = messages.iter().find_map(|message| match message {
-            Received::Response { id, outcome: Err(error) } => Some((id.is_some(), error.code)),
-            _ => None,
-        });
-        match (status, error) {
-            (404, Some((true, code))) => {
-                !matches!(code, code::METHOD_NOT_FOUND | code::INVALID_PARAMS)
-            }
-            (404, _) => true,
-            (400, Some((false, code))) => {
-                matches!(code, code::SERVER | code::SESSION_NOT_FOUND)
-            }
-            _ => false,
-        }
-    }
-
-    async fn converse(
-        &self,
-        link: &Link<'a>,
-        mut source: Source<'a>,
-        mut talk: Talk<'a>,
-        mut running: Option<&mut Running>,
-        clock: &mut Clock,
-    ) -> Result<Response, CallError> {
-        let alarm = Deadline::new();
-        let mut empty_streams = 0;
-        loop {
-            self.set_alarm(&alarm, clock, talk.is_asking());
-            let passed = async {
-                let mut passed = Vec::new();
-                match &mut running {
-                    Some(running) => (running.receiver.drain(&mut passed).await, passed),
-                    None => std::future::pending().await,
-                }
-            };
-            let read = async {
-                match &mut source {
-                    Source::Stream(stream) => Read::Came(stream.next(link).await),
-                    Source::Resuming(resuming) => Read::Resumed(resuming.as_mut().await),
-                    Source::Elsewhere => std::future::pending().await,
-                }
-            };
-            let heard = race(read, race(passed, race(talk.answered(), alarm.expired())));
-            match heard.await {
-                Either::Left(Read::Came(came)) => match came? {
-                    Came::Messages(messages) => {
-                        empty_streams = 0;
-                        if let Some(response) = talk.take_in(messages) {
-                            return Ok(response);
-                        }
-                        talk.ready().await;
-                    }
-                    Came::Endpoint(_) => {}
-                    Came::End => {
-                        let Source::Stream(stream) = &source else { continue };
-                        empty_streams += 1;
-                        let last = stream.last_event_id().filter(|_| running.is_some());
-                        let (Some(last), true) = (last, empty_streams < EMPTY_STREAMS_MAX) else {
-                            return Err(self.broken_off(link));
-                        };
-                        let wait = stream.retry_ms().map(|ms| Duration::from_millis(ms.into()));
-                        let wait = wait.unwrap_or(RETRY).clamp(RETRY_MIN, RETRY_MAX);
-                        source = Source::Resuming(self.resume(*link, last.to_owned(), wait));
-                    }
-                },
-                Either::Left(Read::Resumed(stream)) => source = Source::Stream(stream?),
-                Either::Right(Either::Left((is_open, passed))) => {
-                    let messages = passed.into_iter().map(|Passed(message)| message).collect();
-                    if let Some(response) = talk.take_in(messages) {
-                        return Ok(response);
-                    }
-                    talk.ready().await;
-                    if !is_open {
-                        return Err(self.broken_off(link));
-                    }
-                }
-                Either::Right(Either::Right(Either::Left(()))) => {}
-                Either::Right(Either::Right(Either::Right(()))) => {
-                    return Err(self.timed_out(clock));
-                }
-            }
-        }
-    }
-
-    /// No time passes while the client is asked.
-    fn set_alarm(&self, alarm: &Deadline, clock: &mut Clock, is_asking: bool) {
-        let now = Instant::now();
-        clock.pause(is_asking, now);
-        let limits = [self.office.silent, clock.left(now)];
-        match limits.into_iter().flatten().min() {
-            Some(limit) if !is_asking => alarm.set(limit),
-            _ => alarm.clear(),
-        }
-    }
-
-    fn timed_out(&self, clock: &Clock) -> CallError {
-        let is_over = clock.left(Instant::now()).is_some_and(|left| left.is_zero());
-        let limit = if is_over { clock.total() } else { self.office.silent };
-        let limit_ms = u64::try_from(limit.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
-        CallError::TimedOut {
-            connection: self.request.server.connection.id.as_str().to_owned(),
-            awaited: Awaited::Body,
-            limit_ms,
-            repeatable: self.request.is_repeatable,
-        }
-    }
-
-    fn broken_off(&self, link: &Link<'_>) -> CallError {
-        let connection = link.connection.id.as_str().to_owned();
-        CallError::Closed { connection, answering: true, repeatable: link.is_repeatable }
-    }
-
-    /// Goes on with a stream where it broke (MCP 2025-11-25, resumability, and SEP-1699).
-    fn resume(&self, link: Link<'a>, last: String, wait: Duration) -> Resuming<'a> {
-        let (office, session) = (self.office, self.session);
-        Box::pin(async move {
-            let lost = |what| Err(link.problem(UpstreamProblem::Lost(what)));
-            let mut wait = wait;
-            for _ in 0..RESUMES_MAX {
-                pause(wait).await;
-                let mut headers = headers_of(session);
-                headers.retain(|(name, _)| name != "Accept");
-                headers.push(("Accept".to_owned(), "text/event-stream".to_owned()));
-                headers.push(("Last-Event-ID".to_owned(), last.clone()));
-                let (method, target) = (Method::Get, &*session.target);
-                let request = Request { method, target, headers, body: None };
-                let mut link = link;
-                link.is_repeatable = true;
-                match link.send(&request).await {
-                    Ok(answer) if answer.is_success() && answer.content() == Content::Events => {
-                        return Ok(Stream::resumed(answer, office.event_bytes_max, last));
-                    }
-                    Ok(answer) => match answer.status() {
-                        429 | 500 | 502..=504 => {}
-                        404 => return lost("its session is gone"),
-                        _ => return lost("its stream broke and cannot be taken up again"),
-                    },
-                    Err(
-                        CallError::Unreachable { .. }
-                        | CallError::Closed { .. }
-                        | CallError::TimedOut { .. },
-                    ) => {}
-                    Err(error) => return Err(error),
-                }
-                wait = (wait * 2).min(RETRY_MAX);
-            }
-            lost("its stream broke and could not be taken up again")
-        })
-    }
-}
-
-enum Read {
-    Came(Result<Came, CallError>),
-    Resumed(Result<Stream, CallError>),
+/// Whether a server that was asked without a session says that it does not know such requests, so
+/// that nothing was done (MCP 2026-07-28, versioning).
+fn is_of_another_era(status: u16, code: i32) -> bool {
+    let is_refusal = matches!(code, code::SERVER | code::SESSION_NOT_FOUND | code::INVALID_REQUEST);
+    code == UNSUPPORTED_VERSION || (is_refusal && matches!(status, 400 | 404..=406))
 }
 
 /// The answer to what is answered here.

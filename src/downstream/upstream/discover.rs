@@ -21,7 +21,7 @@ use super::office::{Office, within};
 use super::{Client, Discovery, SessionScope, UpstreamAnswer, UpstreamMethod, UpstreamRequest};
 
 /// How long all lists together may take.
-const WITHIN: Duration = Duration::from_secs(300);
+const WITHIN: Duration = Duration::from_mins(5);
 /// Longest text of a server in an error.
 const SHOWN_BYTES_MAX: usize = 200;
 

@@ -19,7 +19,7 @@ use crate::telemetry::{ExecutionId, TraceParent};
 
 use super::link::Request;
 use super::office::{Office, headers_of, within};
-use super::sessions::Session;
+use super::sessions::{Session, Single};
 
 /// How long one may take.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -136,5 +136,56 @@ impl Errand {
             }
         };
         let _ = within(GOODBYE_WITHIN, Box::pin(sent)).await;
+    }
+}
+
+/// The session of a single request ends with it.
+pub(super) struct Parting {
+    errand: Option<Errand>,
+    session: Arc<Session>,
+    _single: Single,
+}
+
+impl Parting {
+    pub(super) fn new(errand: Errand, session: &Arc<Session>, single: Single) -> Self {
+        Self { errand: Some(errand), session: Arc::clone(session), _single: single }
+    }
+}
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        if let Some(errand) = self.errand.take() {
+            let session = Arc::clone(&self.session);
+            session.end();
+            rt::spawn(async move { errand.goodbye(&session).await });
+        }
+    }
+}
+
+/// Takes a request back that nobody waits for any more.
+pub(super) struct Cancelling {
+    errand: Option<Errand>,
+    session: Arc<Session>,
+    id: i64,
+}
+
+impl Cancelling {
+    /// Of a server that is told so; of any other the end of the connection says it.
+    pub(super) fn new(errand: Errand, session: &Arc<Session>, id: i64) -> Self {
+        let is_told = !session.revision.is_modern();
+        Self { errand: is_told.then_some(errand), session: Arc::clone(session), id }
+    }
+
+    /// It has ended by itself.
+    pub(super) fn forget(&mut self) {
+        self.errand = None;
+    }
+}
+
+impl Drop for Cancelling {
+    fn drop(&mut self) {
+        if let Some(errand) = self.errand.take() {
+            errand.cancel(&self.session, self.id);
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Asking an upstream MCP server, and hearing what it says by itself.
 //!
 //! ```text
-//! ask         a request, from the client's params to the server's answer
+//! ask         a request, from the client's params to the server's answer: once for each session it
+//!             takes; resume: where a stream broke
 //! talk        what the server says while one runs
 //! open        beginning: which transport and revision, and the session
 //! sessions    those that are open, of all cores
@@ -25,7 +26,9 @@ mod discover;
 mod errand;
 mod link;
 mod office;
+mod once;
 mod open;
+mod resume;
 mod route;
 mod sessions;
 mod standing;
@@ -42,6 +45,7 @@ use std::time::Duration;
 
 use crate::catalog::{Definition, DefinitionKind, UpstreamEra, UpstreamServer};
 use crate::json::OwnedRaw;
+use crate::mcp::upstream::Continued;
 use crate::mcp::{Ask, AskOutcome, Asks, LogLevel, Told};
 use crate::rpc::RpcError;
 use crate::sessions::{ClientCapabilities, Revision, SessionKey};
@@ -124,7 +128,7 @@ pub struct UpstreamRequest<'a> {
     /// Whether asking twice does what asking once does.
     pub is_repeatable: bool,
     /// The answers to what it asked before, and its state then (MCP 2026-07-28).
-    pub continues: Option<(&'a [(Box<str>, OwnedRaw)], Option<&'a str>)>,
+    pub continues: Option<Continued<'a>>,
     /// Who asks.
     pub client: &'a dyn Client,
 }
@@ -159,6 +163,7 @@ pub struct UpstreamCalled {
 
 /// What a server says of itself, and all that it offers.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is said by itself")]
 pub struct Discovery {
     /// In the order of its lists: tools, prompts, resources, templates. No name of a kind twice.
     pub definitions: Vec<Definition>,
@@ -188,6 +193,7 @@ pub struct Discovery {
 
 /// What of what a server says by itself is wanted in a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is said by itself")]
 pub struct Wanted {
     /// That its tools changed.
     pub tools: bool,
@@ -305,7 +311,7 @@ impl Upstreams {
 
     /// Tells the servers at which a client's session has sessions that its roots are others now.
     pub fn roots_changed(&self, session: SessionKey) {
-        let _ = session;
+        self.0.roots_changed(session);
     }
 
     /// How many sessions are open at servers, of all cores.

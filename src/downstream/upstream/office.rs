@@ -17,7 +17,7 @@ use super::link::Link;
 use super::sessions::{AtServers, Session};
 
 /// As good as no limit.
-const FOREVER: Duration = Duration::from_secs(10 * 86_400);
+const FOREVER: Duration = Duration::from_hours(240);
 
 pub(super) struct Office {
     pub(super) reach: Rc<Reach>,

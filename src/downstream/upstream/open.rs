@@ -33,7 +33,7 @@ use super::stream::{Came, Stream};
 /// How long a server may think about a request of another era before it gets one of its own.
 const PROBE_WITHIN: Duration = Duration::from_secs(5);
 /// How long beginning may take in all.
-const OPENING_WITHIN: Duration = Duration::from_secs(120);
+const OPENING_WITHIN: Duration = Duration::from_mins(2);
 /// The id of the request that begins.
 const FIRST_ID: i64 = 0;
 /// Longest text of a server in an error.

@@ -23,11 +23,13 @@ use crate::sessions::{ClientCapabilities, Revision, SessionKey};
 
 use super::{SessionScope, Wanted};
 
-/// What may wait for one request that comes by another way than its own response.
+/// What may wait for one request that comes by another way than its own response: the largest event,
+/// and some small ones.
 const WAITING_MESSAGES_MAX: usize = 256;
-const WAITING_BYTES_MAX: usize = 64 << 20;
+const WAITING_BYTES_MORE: usize = 1 << 20;
 /// Changes of what is wanted that may wait for the task of a stream.
 const WANTED_WAITING_MAX: usize = 256;
+const WANTED_BYTES_MAX: usize = 16 << 20;
 
 /// Whose a session at a server is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -171,8 +173,9 @@ impl Session {
 
     /// From now on a request is under way. What comes for it by another way than its own response
     /// comes to the receiver.
-    pub(super) fn begin(self: &Arc<Self>, id: i64) -> Running {
-        let (sender, receiver) = inbox(WAITING_MESSAGES_MAX, WAITING_BYTES_MAX);
+    pub(super) fn begin(self: &Arc<Self>, id: i64, event_bytes_max: usize) -> Running {
+        let bytes_max = event_bytes_max.saturating_add(WAITING_BYTES_MORE);
+        let (sender, receiver) = inbox(WAITING_MESSAGES_MAX, bytes_max);
         let mut state = self.state.lock();
         // Closed at once where the session has ended.
         if !state.has_ended {
@@ -445,6 +448,17 @@ impl AtServers {
         was_known
     }
 
+    /// All that belongs to a client's session.
+    pub(super) fn open_of(&self, client: SessionKey) -> Vec<Arc<Session>> {
+        let table = self.table.lock();
+        let slots = table.slots.iter().filter(|(key, _)| key.whose == Whose::Session(client));
+        let open = slots.filter_map(|(_, slot)| match slot {
+            Slot::Open(session) => Some(Arc::clone(session)),
+            Slot::Opening(_) => None,
+        });
+        open.collect()
+    }
+
     /// Takes out all that belongs to a client's session.
     pub(super) fn take_of(&self, client: SessionKey) -> Vec<Arc<Session>> {
         let is_its = |key: &Key| key.whose == Whose::Session(client);
@@ -497,7 +511,7 @@ impl AtServers {
             table.wanted.insert(key.clone(), Wish { said, subscribed, sender });
             return None;
         }
-        let (sender, receiver) = inbox(WANTED_WAITING_MAX, WAITING_BYTES_MAX);
+        let (sender, receiver) = inbox(WANTED_WAITING_MAX, WANTED_BYTES_MAX);
         // There is room for the first one.
         let _ = sender.push(all);
         table.wanted.insert(key.clone(), Wish { said, subscribed, sender });

@@ -17,7 +17,9 @@ use crate::downstream::resilience::pause;
 use crate::downstream::rest::CallEnvironment;
 use crate::http::Method;
 use crate::json::{OwnedRaw, Raw, write_string};
-use crate::mcp::upstream::{Meta, Posted, Received, UpstreamKind, request_headers, write_request};
+use crate::mcp::upstream::{
+    Meta, Posted, Received, UpstreamKind, request_headers, write_notification, write_request,
+};
 use crate::rt::{self, Deadline, Either, InboxReceiver, race};
 use crate::sessions::{ClientCapabilities, SessionKey};
 use crate::telemetry::ExecutionId;
@@ -33,9 +35,9 @@ use super::{SessionScope, UpstreamMethod, UpstreamRequest, Wanted};
 
 /// Between two tries to open a stream.
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
-const BACKOFF_MAX: Duration = Duration::from_secs(60);
+const BACKOFF_MAX: Duration = Duration::from_mins(1);
 /// A stream that is silent for so long is opened anew: its server may be gone without a word.
-const SILENT_MAX: Duration = Duration::from_secs(900);
+const SILENT_MAX: Duration = Duration::from_mins(15);
 /// How often it is looked whether a session without a stream of its own is still there.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// Resources that one session may subscribe to.
@@ -132,6 +134,14 @@ impl Office {
                 subscribed.insert(uri);
             }
         });
+    }
+
+    pub(super) fn roots_changed(self: &Rc<Self>, client: SessionKey) {
+        for session in self.servers().open_of(client) {
+            let mut body = Vec::new();
+            write_notification(&mut body, "notifications/roots/list_changed", None);
+            Errand::own(self, &session.server).post(&session, body);
+        }
     }
 
     pub(super) async fn end_session(self: &Rc<Self>, client: SessionKey) {

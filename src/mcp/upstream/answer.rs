@@ -33,7 +33,7 @@ pub fn answered(result: Raw<'_>, revision: Revision, capabilities: ClientCapabil
     if !revision.is_modern() {
         return Answered::Complete;
     }
-    match result.get("resultType").map(|kind| kind.as_str()) {
+    match result.get("resultType").map(Raw::as_str) {
         // Absent means complete.
         None => Answered::Complete,
         Some(Some(kind)) if kind == "complete" => Answered::Complete,

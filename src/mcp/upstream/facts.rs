@@ -22,6 +22,7 @@ pub struct ListChanges {
 
 /// What a server says at `initialize` or `server/discover`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is said by itself")]
 pub struct ServerFacts {
     /// What it calls itself.
     pub name: Box<str>,

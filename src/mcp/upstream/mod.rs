@@ -37,7 +37,8 @@ pub use listing::{Listing, ListingLimits, NextPage};
 pub use received::{Received, receive};
 pub use search::{Failure, Reaction, Search, Try, UpstreamKind, Verdict};
 pub use write::{
-    Meta, write_answer, write_capabilities, write_initialize, write_notification, write_request,
+    Continued, Meta, write_answer, write_capabilities, write_initialize, write_notification,
+    write_request,
 };
 
 /// What an upstream server is spoken to as.

@@ -8,6 +8,9 @@ use crate::sessions::{ClientCapabilities, Revision};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Answers to what a server asked before, by the keys of the questions, and its state then.
+pub type Continued<'a> = (&'a [(Box<str>, OwnedRaw)], Option<&'a str>);
+
 /// What a request says besides its params.
 #[derive(Debug, Clone, Copy)]
 pub struct Meta<'a> {
@@ -20,7 +23,7 @@ pub struct Meta<'a> {
     /// What of the log is wanted. Said with each request from 2026-07-28 on.
     pub log_level: Option<LogLevel>,
     /// Answers to what the server asked before, and its state (MCP 2026-07-28).
-    pub continues: Option<(&'a [(Box<str>, OwnedRaw)], Option<&'a str>)>,
+    pub continues: Option<Continued<'a>>,
 }
 
 impl Meta<'_> {
