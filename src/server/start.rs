@@ -402,6 +402,9 @@ fn start_cores(
     let resolver = Resolver::new(shared.workers.clone());
     let client_tls = client_tls(&shared.settings)?;
     let across = AcrossCores::default();
+    let servers = across.servers.clone();
+    let sessions_of = move |tenant: &_, toolset: &_| servers.count_at(tenant, toolset);
+    shared.keeper.count_sessions(Box::new(sessions_of));
     let body = move |index: usize| {
         let crew = crews.get(index).and_then(|crew| crew.lock().take());
         let (shared, tls) = (shared.clone(), tls.clone());

@@ -350,6 +350,16 @@ impl AtServers {
         open + self.single.load(Ordering::Relaxed)
     }
 
+    /// How many are kept open at the server of a toolset. Those of one request alone are not among
+    /// them.
+    pub fn count_at(&self, tenant: &TenantId, toolset: &ToolsetId) -> usize {
+        let table = self.table.lock();
+        let at_server = table.slots.iter().filter(|(key, slot)| {
+            matches!(slot, Slot::Open(_)) && key.tenant == *tenant && key.toolset == *toolset
+        });
+        at_server.count()
+    }
+
     pub(super) fn single(&self) -> Single {
         self.single.fetch_add(1, Ordering::Relaxed);
         Single(Arc::clone(&self.single))
