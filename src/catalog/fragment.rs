@@ -452,7 +452,7 @@ mod tests {
         let output = json!({"type": "object", "properties": {"result": {"items": {}}}});
         let mirrored = [MirroredArgument { header: "A".into(), path: ["a".into()].into() }];
         let of = |mirrored, is_wrapped, dialect, discovery| {
-            let entry = EntryText { mirrored, is_wrapped, ..entry(&input, &output) };
+            let entry = EntryText { is_wrapped, mirrored, ..entry(&input, &output) };
             Fragment::new(&entry, dialect, discovery)
         };
         let plain = of(&[], false, Dialect::Full, DiscoveryMode::Full);

@@ -165,10 +165,10 @@ mod tests {
 
     #[test]
     fn a_question_needs_what_it_uses() {
+        type Can = ClientCapabilities;
         let needs = |method: AskMethod, params: &str| {
             method.needs(OwnedRaw::parse(params.as_bytes()).unwrap().as_raw())
         };
-        type Can = ClientCapabilities;
         assert_eq!(needs(AskMethod::Elicitation, "{}"), Can::ELICITATION_FORM);
         assert_eq!(needs(AskMethod::Elicitation, r#"{"mode":"url"}"#), Can::ELICITATION_URL);
         assert_eq!(needs(AskMethod::Sampling, "{}"), Can::SAMPLING);

@@ -54,16 +54,13 @@ impl PassOn {
         let (reference, argument) = (params?.get("ref")?, params?.get("argument")?);
         let is_text = |key| argument.get(key).and_then(Raw::as_str).is_some();
         let text = |key| reference.get(key).and_then(Raw::as_str);
-        let (server, source) = match &*text("type")? {
-            "ref/prompt" => {
-                let prompt = view.upstream_prompt(&text("name")?)?;
-                (Arc::clone(&prompt.server), Some(prompt.source_name.clone()))
-            }
-            _ => {
-                let uri = text("uri")?;
-                let of_template = view.upstream_of_template(&uri);
-                (Arc::clone(of_template.or_else(|| view.upstream_of_resource(&uri))?), None)
-            }
+        let (server, source) = if &*text("type")? == "ref/prompt" {
+            let prompt = view.upstream_prompt(&text("name")?)?;
+            (Arc::clone(&prompt.server), Some(prompt.source_name.clone()))
+        } else {
+            let uri = text("uri")?;
+            let of_template = view.upstream_of_template(&uri);
+            (Arc::clone(of_template.or_else(|| view.upstream_of_resource(&uri))?), None)
         };
         if !(server.definitions.completes && is_text("name") && is_text("value")) {
             return None;

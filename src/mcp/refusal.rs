@@ -140,12 +140,12 @@ mod tests {
 
     #[test]
     fn refusals_of_the_newest_revision_have_data() {
+        type Known = ClientCapabilities;
         let error = unsupported_version("1900-\"");
         assert_eq!(error.code, -32022);
         let supported = r#"["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]"#;
         let expected = format!(r#"{{"supported":{supported},"requested":"1900-\""}}"#);
         assert_eq!(error.data.as_deref(), Some(&*expected));
-        type Known = ClientCapabilities;
         for (needed, expected) in [
             (Known::SAMPLING, r#"{"sampling":{}}"#),
             (Known::SAMPLING.with(Known::SAMPLING_TOOLS), r#"{"sampling":{"tools":{}}}"#),

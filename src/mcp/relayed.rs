@@ -215,10 +215,10 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
 fn write_meta(out: &mut Vec<u8>, opening: &[u8], theirs: Option<Raw<'_>>, ours: Option<&[u8]>) {
     let guarded = ours.and_then(|meta| json::guard(meta).ok());
     let ours = guarded.as_ref().map(|meta| meta.root());
-    let theirs = theirs.into_iter().flat_map(|theirs| theirs.entries()).filter(|(key, _)| {
+    let theirs = theirs.into_iter().flat_map(Raw::entries).filter(|(key, _)| {
         **key != *SERVER_META && ours.is_none_or(|ours| ours.get(key).is_none())
     });
-    let ours = ours.into_iter().flat_map(|ours| ours.entries());
+    let ours = ours.into_iter().flat_map(Raw::entries);
     let mut is_open = false;
     for (key, value) in theirs.chain(ours) {
         out.extend_from_slice(if is_open { b"," } else { opening });

@@ -97,11 +97,12 @@ impl Ended {
                 (OutcomeLabel::Ok, Outcome::Ok)
             }
             Ending::InputRequired { .. } => (OutcomeLabel::Ok, Outcome::InputRequired),
-            Ending::Told(_) => (OutcomeLabel::Error, Outcome::Error),
             Ending::Limited(limited) if limited.level != Level::Tool => {
                 (OutcomeLabel::Error, Outcome::Error)
             }
-            Ending::Refused(Refused::Unknown) => (OutcomeLabel::Error, Outcome::Error),
+            Ending::Refused(Refused::Unknown) | Ending::Told(_) => {
+                (OutcomeLabel::Error, Outcome::Error)
+            }
             Ending::Ran(_) | Ending::Failed(_) | Ending::Limited(_) | Ending::Refused(_) => {
                 (OutcomeLabel::ToolError, Outcome::ToolError)
             }
@@ -122,7 +123,6 @@ pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'sta
         Ending::Ran(ToolOutcome::Relayed(relayed)) if !relayed.is_error => (200, "ok"),
         Ending::Ran(ToolOutcome::Relayed(_)) => (422, "refused_by_api"),
         Ending::Told(error) if error.code == code::INVALID_PARAMS => (422, "refused_by_api"),
-        Ending::Told(_) => (502, "api_failed"),
         // Nobody can be asked over plain HTTP.
         Ending::InputRequired { .. } => (502, "input_required"),
         Ending::Ran(ToolOutcome::InvalidArguments { .. }) => (400, "invalid_arguments"),
@@ -137,7 +137,7 @@ pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'sta
         Ending::Failed(CallError::TimedOut { .. }) => (504, "api_timed_out"),
         Ending::Failed(CallError::Overloaded) => (503, "busy"),
         Ending::Failed(error) if error.blame() == Blame::Client => (400, "invalid_arguments"),
-        Ending::Failed(_) => (502, "api_failed"),
+        Ending::Failed(_) | Ending::Told(_) => (502, "api_failed"),
         Ending::Limited(limited) => (429, limited.reason().as_str()),
         Ending::Refused(refused) => (refused.reason().status(), refused.reason().as_str()),
         Ending::Cancelled => (499, "cancelled"),

@@ -44,8 +44,8 @@ pub(crate) struct EventStream {
     pub(crate) hold: Option<Hold>,
     /// Kept, not read: its place among the streams its caller may listen on.
     pub(crate) place: Option<Listening>,
-    /// What is over when the connection is.
-    pub(crate) ends: Option<Ends>,
+    /// What is over when the connection is. Boxed: most streams end nothing.
+    pub(crate) ends: Option<Box<Ends>>,
 }
 
 /// What is over when its connection is.
@@ -54,7 +54,7 @@ pub(crate) enum Ends {
     /// A session, as HTTP+SSE has it.
     Session(SessionKey),
     /// What a request that listens is told of upstream resources.
-    Watch(Box<Watch>),
+    Watch(Watch),
 }
 
 impl EventStream {
@@ -89,7 +89,7 @@ pub(crate) async fn run(core: Rc<Core>, plane: Plane, stream: EventStream, mut w
         core.detach(stream, outlet.id);
     }
     drop(outlet);
-    match ends {
+    match ends.map(|ends| *ends) {
         Some(Ends::Session(key)) => {
             session::end(&core, key);
         }

@@ -73,7 +73,7 @@ pub(crate) fn stream(admission: Admission<'_>) -> Result<Answer, Refusal> {
         stream: Some(stream),
         keep_alive: echo.keep_alive,
         hold: Some(session.hold()),
-        ends: Some(Ends::Session(session.key())),
+        ends: Some(Box::new(Ends::Session(session.key()))),
         place: Some(place),
     })))
 }

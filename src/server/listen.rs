@@ -73,7 +73,7 @@ pub(super) fn open(
         stream: None,
         keep_alive: echo.keep_alive,
         hold: None,
-        ends: watch.map(|watch| Ends::Watch(Box::new(watch))),
+        ends: watch.map(|watch| Box::new(Ends::Watch(watch))),
         place: Some(place),
     })))
 }

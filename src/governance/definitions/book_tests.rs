@@ -48,9 +48,9 @@ const PIN: DefinitionTrust = DefinitionTrust::Pin;
 fn the_first_list_is_accepted_and_what_comes_later_waits() {
     let mut book = Book::default();
     let (add, del) = (saying("add", "Adds"), saying("del", "Deletes"));
-    let events = book.learn(offer(&[add.clone()]), PIN, 1);
+    let events = book.learn(offer(std::slice::from_ref(&add)), PIN, 1);
     assert_eq!(turns(&events), [("add", Turn::First)]);
-    assert!(book.learn(offer(&[add.clone()]), PIN, 2).is_empty());
+    assert!(book.learn(offer(std::slice::from_ref(&add)), PIN, 2).is_empty());
 
     let other = saying("add", "Adds, and more");
     let events = book.learn(offer(&[other.clone(), del.clone()]), PIN, 3);
@@ -80,14 +80,20 @@ fn the_first_list_is_accepted_and_what_comes_later_waits() {
 fn what_went_is_served_again_only_as_it_was() {
     let mut book = Book::default();
     let add = saying("add", "Adds");
-    book.learn(offer(&[add.clone()]), PIN, 1);
+    book.learn(offer(std::slice::from_ref(&add)), PIN, 1);
     assert_eq!(turns(&book.learn(offer(&[]), PIN, 2)), [("add", Turn::Gone)]);
     assert_eq!(book.gone().next().unwrap().since_ms, 2);
-    assert_eq!(turns(&book.learn(offer(&[add.clone()]), PIN, 3)), [("add", Turn::Back)]);
+    assert_eq!(
+        turns(&book.learn(offer(std::slice::from_ref(&add)), PIN, 3)),
+        [("add", Turn::Back)]
+    );
     book.learn(offer(&[]), PIN, 4);
     let other = [saying("add", "Adds otherwise")];
     assert_eq!(turns(&book.learn(offer(&other), PIN, 5)), [("add", Turn::Changed)]);
-    assert_eq!(turns(&book.learn(offer(&[add.clone()]), PIN, 6)), [("add", Turn::Back)]);
+    assert_eq!(
+        turns(&book.learn(offer(std::slice::from_ref(&add)), PIN, 6)),
+        [("add", Turn::Back)]
+    );
     // Forgotten, it is as if it had never been.
     book.learn(offer(&[]), PIN, 7);
     let event = book.decide(Act::Approve, &Subject::of(&add), &add.hash, "ada", 8).unwrap();
@@ -180,7 +186,7 @@ fn a_resource_that_grew_is_the_same_one() {
         "{\"uri\":\"file:///a\",\"name\":\"a\",\"size\":2,\"annotations\":{\"lastModified\":\"x\"}}",
     );
     book.learn(offer(&[small]), PIN, 1);
-    assert!(book.learn(offer(&[large.clone()]), PIN, 2).is_empty());
+    assert!(book.learn(offer(std::slice::from_ref(&large)), PIN, 2).is_empty());
     assert_eq!(*book.served().all[0], large);
     let renamed = resource("{\"uri\":\"file:///a\",\"name\":\"b\",\"size\":2}");
     let events = book.learn(offer(&[renamed]), PIN, 3);
@@ -264,13 +270,10 @@ proptest! {
             // The rows of each step, one upon the other, are the book.
             let mut kept = before.clone();
             for (key, value) in one.rows_since(&before) {
-                match value {
-                    Some(value) => kept.add_row(&key, &value).unwrap(),
-                    None => {
-                        let key = String::from_utf8(key).unwrap();
-                        let (kind, name) = key.split_once('/').unwrap();
-                        kept.entries.remove(&Subject::parse(kind, name).unwrap()).unwrap();
-                    }
+                if let Some(value) = value { kept.add_row(&key, &value).unwrap() } else {
+                    let key = String::from_utf8(key).unwrap();
+                    let (kind, name) = key.split_once('/').unwrap();
+                    kept.entries.remove(&Subject::parse(kind, name).unwrap()).unwrap();
                 }
             }
             prop_assert_eq!(&kept, &one);

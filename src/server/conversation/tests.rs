@@ -308,7 +308,9 @@ fn log_messages_are_as_grave_as_the_client_wants() {
         let (conversation, way) = legacy(first, &session);
         let outlet = open_outlet(first, &way);
         let heard = || {
-            LogLevel::ALL.into_iter().for_each(|level| conversation.tell(log(level)));
+            for level in LogLevel::ALL {
+                conversation.tell(log(level));
+            }
             got(&outlet).len()
         };
         assert_eq!((conversation.log_level(), heard()), (Some(LogLevel::Info), 7));
