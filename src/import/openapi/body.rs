@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
             "application/x-www-form-urlencoded" => (2, BodyFormat::Form),
             "multipart/form-data" => (3, BodyFormat::Multipart),
             "text/plain" => (8, BodyFormat::Text),
-            _ if is_xml(&essence) && self.is_structured(&content) => (7, BodyFormat::Xml),
+            _ if is_data(&essence) && self.is_structured(&content) => (7, BodyFormat::Xml),
             _ if is_xml(&essence) => (12, BodyFormat::Text),
             _ if is_text(&essence) => (9, BodyFormat::Text),
             "application/octet-stream" => (10, BodyFormat::Binary),
@@ -465,6 +465,11 @@ pub(super) fn essence(media: &str) -> String {
 
 pub(super) fn is_xml(essence: &str) -> bool {
     matches!(essence, "application/xml" | "text/xml") || essence.ends_with("+xml")
+}
+
+/// XML for the data of an API; what is `message/imdn+xml` has a form of its own.
+fn is_data(essence: &str) -> bool {
+    is_xml(essence) && (essence.starts_with("application/") || essence.starts_with("text/"))
 }
 
 /// Types whose bytes have no members.
