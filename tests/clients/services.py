@@ -28,7 +28,7 @@ class StartError(Exception):
     """A process that did not come up; the text holds the end of its log."""
 
 
-def _end_of(log):
+def end_of(log):
     return log.read_text(errors="replace")[-2000:] if log.exists() else "(no log)"
 
 
@@ -79,7 +79,7 @@ class Httpbin:
         threading.Thread(target=self._follow, daemon=True).start()
         if not self._listening.wait(START_SECONDS_MAX) or self.port is None:
             stop(self.process)
-            raise StartError(f"httpbin did not start: {_end_of(log)}")
+            raise StartError(f"httpbin did not start: {end_of(log)}")
 
     def _follow(self):
         with self.log.open("w") as copy:
@@ -106,7 +106,7 @@ class PortPrinter:
         first = self.process.stdout.readline().strip()
         if not first.isdigit():
             stop(self.process)
-            raise StartError(f"{command[-1]} did not start: {_end_of(log)}")
+            raise StartError(f"{command[-1]} did not start: {end_of(log)}")
         self.port = int(first)
 
     def stop(self):
@@ -166,10 +166,10 @@ class Server:
         deadline = time.monotonic() + START_SECONDS_MAX
         while not self._ready():
             if self.process.poll() is not None:
-                raise StartError(f"ringway ended with {self.process.returncode}: {_end_of(self.log)}")
+                raise StartError(f"ringway ended with {self.process.returncode}: {end_of(self.log)}")
             if time.monotonic() > deadline:
                 stop(self.process)
-                raise StartError(f"ringway was not ready in time: {_end_of(self.log)}")
+                raise StartError(f"ringway was not ready in time: {end_of(self.log)}")
             time.sleep(0.02)
 
     def _ready(self):

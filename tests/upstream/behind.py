@@ -8,7 +8,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from services import Server, StartError, _end_of, stop
+from services import Server, StartError, end_of, stop
 
 HERE = Path(__file__).resolve().parent
 CATALOG = HERE / "catalog.toml"
@@ -31,7 +31,7 @@ class Upstream:
         word, _, self.url = self.process.stdout.readline().strip().partition(" ")
         if word != "listening":
             stop(self.process)
-            raise StartError(f"the upstream did not start: {_end_of(log)}")
+            raise StartError(f"the upstream did not start: {end_of(log)}")
 
     def control(self, word, **parameters):
         """Uses the side door."""
