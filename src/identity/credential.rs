@@ -51,7 +51,8 @@ impl fmt::Debug for Presented<'_> {
 /// The credential of a request: `Authorization: Bearer …` or `X-Api-Key: …`.
 ///
 /// An `Authorization` of another scheme is no credential of ours (a proxy in front may use it), so
-/// it counts as none.
+/// it counts as none. So does a JWT beside a key: no key of ours is one, so it is the token of the
+/// client's user, for the API behind a connection that passes such tokens on. It proves nothing here.
 ///
 /// # Errors
 /// When a header is repeated, empty or not ASCII text, or the two headers differ.
@@ -65,6 +66,7 @@ pub fn credential(headers: CredentialHeaders<'_>) -> Result<Option<Presented<'_>
     };
     let api_key = headers.api_key.map(token).transpose()?;
     match (bearer, api_key) {
+        (Some(bearer), Some(api_key)) if is_jwt(bearer) => Ok(Some(Presented(api_key))),
         (Some(bearer), Some(api_key)) if bearer != api_key => Err(Refusal::Ambiguous),
         (Some(found), _) | (None, Some(found)) => Ok(Some(Presented(found))),
         (None, None) => Ok(None),
@@ -78,6 +80,15 @@ fn bearer_token(value: &[u8]) -> Result<Option<&str>, Refusal> {
     let end = value.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(value.len());
     let (scheme, rest) = value.split_at(end);
     if scheme.eq_ignore_ascii_case(b"bearer") { token(rest).map(Some) } else { Ok(None) }
+}
+
+/// Whether a token has the form of a signed JWT (RFC 7515 section 3.1).
+fn is_jwt(token: &str) -> bool {
+    let is_part = |part: &str| {
+        let mut bytes = part.bytes();
+        !part.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    token.split('.').count() == 3 && token.split('.').all(is_part)
 }
 
 fn token(value: &[u8]) -> Result<&str, Refusal> {
@@ -114,6 +125,12 @@ mod tests {
             (None, Some(" k "), Ok(Some("k"))),
             (Some("Bearer k"), Some("k"), Ok(Some("k"))),
             (Some("Bearer k"), Some("l"), Err(Refusal::Ambiguous)),
+            (Some("Bearer a.b-_.c"), Some("l"), Ok(Some("l"))),
+            (Some("Bearer a.b-_.c"), None, Ok(Some("a.b-_.c"))),
+            (Some("Bearer a.b"), Some("l"), Err(Refusal::Ambiguous)),
+            (Some("Bearer a..c"), Some("l"), Err(Refusal::Ambiguous)),
+            (Some("Bearer a.b.c.d"), Some("l"), Err(Refusal::Ambiguous)),
+            (Some("Bearer a.b.+"), Some("l"), Err(Refusal::Ambiguous)),
             (Some("Basic eDp5"), None, Ok(None)),
             (Some("Basic eDp5"), Some("k"), Ok(Some("k"))),
             (Some("Bearerk"), None, Ok(None)),

@@ -225,6 +225,37 @@ fn a_missing_secret_is_warned_of_and_ends_calls_not_the_server() {
 }
 
 #[test]
+fn the_token_of_a_clients_user_goes_to_the_api_it_is_for_and_nowhere_else() {
+    // {"alg":"RS256"}.{"aud":…}.signature, in base64url.
+    const FOR_ORDERS: &str = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJodHRwczovL29yZGVycyJ9.c2lnbmF0dXJl";
+    const FOR_OTHERS: &str = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJodHRwczovL290aGVycyJ9.c2lnbmF0dXJl";
+    let service = Service::echo();
+    let connection = format!(
+        "base_url = \"{}\"\ncredentials = [{{ kind = \"pass_through\", audience = \"https://orders\" }}]",
+        service.base()
+    );
+    let server = Setup::new().api_with(&connection, &[TOOL]).start();
+    let client = Client::new(&server, "demo/assistant");
+    let key = client.key.clone().unwrap();
+    let ask = |token: &str, key: &str| {
+        let request = Request::new("POST", &client.path)
+            .header("Authorization", &format!("Bearer {token}"))
+            .header("X-Api-Key", key)
+            .header("Accept", "application/json, text/event-stream")
+            .json(&call(1, "look", json!({})));
+        client.send(&request)
+    };
+    assert_eq!(ask(FOR_ORDERS, &key).expect(200).result()["isError"], false);
+    let asked = service.asked();
+    assert_eq!(asked.header("Authorization"), Some(&*format!("Bearer {FOR_ORDERS}")));
+    assert!(asked.header("X-Api-Key").is_none());
+    // For somebody else it is of no use, and it opens nothing by itself.
+    assert_eq!(ask(FOR_OTHERS, &key).expect(200).result()["isError"], true);
+    ask(FOR_ORDERS, "rwk_none").expect(401);
+    assert!(service.is_quiet());
+}
+
+#[test]
 fn a_clients_own_key_is_not_passed_on() {
     let service = Service::echo();
     let connection = format!(
