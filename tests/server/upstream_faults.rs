@@ -151,23 +151,21 @@ fn one_that_forgets_its_sessions_is_asked_in_new_ones() {
 }
 
 #[test]
-fn a_cursor_that_comes_again_ends_the_discovery_of_that_server_alone() {
+fn a_list_that_leads_back_to_itself_ends_there() {
     let endless = Upstream::start("2025-11-25", &["--fault", "cycle"]);
     let well = Upstream::start("2025-11-25", &["--page", "3"]);
     let server = Setup::new()
         .mcp("endless", &endless.url(), TRUST, "")
         .mcp("well", &well.url(), TRUST, "")
         .start();
-    let client = Client::open(&server).shown("echo");
-    let tools = client.tools();
-    assert!(tools.contains(&"die".to_owned()), "to the last page: {tools:?}");
-    eventually("it is known that it fails", || {
-        let shown = server.admin("GET", "/upstreams/demo/endless", None).expect(200).json();
-        shown["error"].as_str().is_some_and(|error| error.contains("cursor"))
-    });
-    endless.control("clear");
-    server.command(&["upstream", "refresh", "demo/endless"]).succeeded();
-    client.shown("endless_echo");
+    let client = Client::open(&server).shown("endless_echo").shown("well_die");
+    let shown = server.admin("GET", "/upstreams/demo/endless", None).expect(200).json();
+    let mut notes = shown["notes"].as_array().unwrap().iter();
+    assert!(notes.any(|note| note.as_str().unwrap().contains("leads back")), "{shown}");
+    assert_eq!(endless.requests("resources/list"), 2);
+    let shown = server.admin("GET", "/upstreams/demo/well", None).expect(200).json();
+    assert_eq!(shown["notes"], json!([]));
+    assert_eq!(text(&client.called("well_echo", json!({ "text": "hello" }))), "hello");
 }
 
 #[test]
