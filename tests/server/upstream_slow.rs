@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::faults::connect;
 use crate::harness::{
-    Asked, Client, Events, Plan, Ringway, Service, Setup, Upstream, Wire, answer, call, eventually,
-    json_answer, pause,
+    Asked, Client, Events, Plan, Request, Ringway, Service, Setup, Upstream, answer, call,
+    eventually, json_answer, pause,
 };
 use crate::modern::{headers, modern, with};
 use crate::upstream_faults::{TRUST, before, client, resident_kilobytes, text};
@@ -80,10 +80,10 @@ fn before_talkative(service: &Service) -> Ringway {
 }
 
 /// Reads a kilobyte a second for a moment, then all there is: every message, in order.
-fn read_slowly(server: &Ringway, count: &AtomicUsize, request: impl FnOnce(&mut Wire)) {
+fn read_slowly(server: &Ringway, count: &AtomicUsize, asked: &Request, more_max: u64) {
     let (mut socket, mut wire) = connect(server.address());
     let before = resident_kilobytes(server.pid());
-    request(&mut wire);
+    wire.send(asked);
     eventually("it talks", || count.load(Ordering::Relaxed) > 0);
     let mut first = Vec::new();
     let begin = Instant::now();
@@ -106,7 +106,7 @@ fn read_slowly(server: &Ringway, count: &AtomicUsize, request: impl FnOnce(&mut 
     let last = stream.answer();
     assert_eq!(text(&last["result"]), "talked");
     let more = resident_kilobytes(server.pid()).saturating_sub(before);
-    assert!(more < 32 << 10, "{more} kB more");
+    assert!(more < more_max, "{more} kB more");
 }
 
 #[test]
@@ -115,7 +115,8 @@ fn a_session_that_reads_slowly_slows_its_upstream() {
     let server = before_talkative(&service);
     let client = Client::open(&server).shown("talk");
     let asked = client.message(&call(1, "talk", json!({})));
-    read_slowly(&server, &count, |wire| wire.send(&asked));
+    // The store keeps what can be resumed, and its page cache takes its room.
+    read_slowly(&server, &count, &asked, 160 << 10);
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn a_request_without_session_that_reads_slowly_slows_its_upstream() {
     let mut body = modern(1, "tools/call", json!({ "name": "talk", "arguments": {} }));
     body["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
     let asked = with(&client, &body, &headers(&body));
-    read_slowly(&server, &count, |wire| wire.send(&asked));
+    read_slowly(&server, &count, &asked, 32 << 10);
 }
 
 const WAIT: &str = "wait";
