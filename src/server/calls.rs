@@ -69,6 +69,9 @@ impl std::fmt::Debug for Waiting {
 impl Waiting {
     /// The client's connection is gone before anything was answered.
     pub(crate) fn client_gone(self) {
+        if let Some(way) = &self.job.way {
+            way.close();
+        }
         if let Some(session) = self.answering.session {
             rt::spawn(finish_unheard(session.hold(), self.job.running));
         }

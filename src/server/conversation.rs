@@ -246,6 +246,19 @@ impl downstream::Client for Conversation {
         }
     }
 
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        let way = match &self.client.borrow().ears {
+            Ears::Here(way) => Some(Rc::clone(way)),
+            // What does not fit there is left out there.
+            Ears::There { .. } | Ears::Nowhere => None,
+        };
+        Box::pin(async move {
+            if let Some(way) = way {
+                way.ready().await;
+            }
+        })
+    }
+
     fn ask(&self, ask: Ask) -> Pin<Box<dyn Future<Output = AskOutcome> + '_>> {
         Box::pin(async move {
             if !self.capabilities().contains(ask.method.needs(ask.params.as_raw())) {

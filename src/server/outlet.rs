@@ -65,6 +65,8 @@ pub(crate) struct Outlet {
     state: Cell<OutletState>,
     probes: RefCell<Vec<crate::rt::OneshotSender<bool>>>,
     wake: Notify,
+    /// There is room again.
+    drained: Notify,
     gone: Notify,
 }
 
@@ -113,7 +115,32 @@ impl Outlet {
     pub(crate) fn pop(&self) -> Option<Arc<Vec<u8>>> {
         let frame = self.queue.borrow_mut().pop_front()?;
         self.queued_bytes.set(self.queued_bytes.get() - frame.len());
+        if !self.is_slow() {
+            self.drained.notify();
+        }
         Some(frame)
+    }
+
+    /// Whether so much waits that whoever can had better say nothing more.
+    fn is_slow(&self) -> bool {
+        self.state.get() == OutletState::Open
+            && self.queued_bytes.get() > self.queued_bytes_max.get() / 4
+    }
+
+    /// Waits until the client has taken most of what was queued, or takes nothing any more.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn drained(&self) {
+        let mut has_waited = false;
+        while self.is_slow() {
+            has_waited = true;
+            self.drained.notified().await;
+        }
+        if has_waited {
+            // For the next that waits.
+            self.drained.notify();
+        }
     }
 
     /// Whether there is anything for the writing task to do.
@@ -136,6 +163,7 @@ impl Outlet {
         if self.state.get() == OutletState::Open {
             self.state.set(OutletState::Finishing);
             self.wake.notify();
+            self.drained.notify();
         }
     }
 
@@ -145,6 +173,7 @@ impl Outlet {
         self.queue.borrow_mut().clear();
         self.queued_bytes.set(0);
         self.wake.notify();
+        self.drained.notify();
     }
 
     /// Says who listens.
@@ -219,6 +248,7 @@ impl Outlet {
 
     fn mark_gone(&self) {
         self.state.set(OutletState::Dropped);
+        self.drained.notify();
         self.gone.notify();
     }
 }
@@ -255,6 +285,7 @@ impl Outlets {
             state: Cell::new(OutletState::Open),
             probes: RefCell::default(),
             wake: Notify::new(),
+            drained: Notify::new(),
             gone: Notify::new(),
         });
         self.open.borrow_mut().insert(id, outlet.clone());

@@ -56,7 +56,7 @@ impl<'a> Once<'a> {
         course: &mut Course,
     ) -> Result<Outcome, CallError> {
         let Self { office, request, environment, session } = *self;
-        if let Some(answer) = office.subscribed(self.request, session, environment) {
+        if let Some(answer) = office.subscribed(self.request, session, environment).await {
             return Ok(Outcome::Response(Ok(answer)));
         }
         self.set_level().await;

@@ -27,7 +27,7 @@ use crate::telemetry::ExecutionId;
 use super::ask::nothing;
 use super::errand::Errand;
 use super::link::{Content, Link, Request};
-use super::office::{Office, headers_of};
+use super::office::{Office, headers_of, within};
 use super::route::route;
 use super::sessions::{Key, Passed, Session, Whose};
 use super::stream::{Came, Stream};
@@ -40,8 +40,13 @@ const BACKOFF_MAX: Duration = Duration::from_mins(1);
 const SILENT_MAX: Duration = Duration::from_mins(15);
 /// How often it is looked whether a session without a stream of its own is still there.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a subscription waits for the stream that it is part of.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
 /// Resources that one session may subscribe to.
 const SUBSCRIPTIONS_MAX: usize = 1000;
+
+/// What a stream of MCP 2026-07-28 begins with.
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// How holding a stream open ended.
 enum Next {
@@ -83,8 +88,8 @@ impl Office {
     }
 
     /// The answer to a subscription at a server that has no method for it: what is wanted is said
-    /// with `subscriptions/listen`.
-    pub(super) fn subscribed(
+    /// with `subscriptions/listen`. It waits for the server to say that it heard.
+    pub(super) async fn subscribed(
         self: &Rc<Self>,
         request: &UpstreamRequest<'_>,
         session: &Session,
@@ -94,6 +99,14 @@ impl Office {
             return None;
         }
         self.change_subscription(request, environment);
+        let key = key_of(request.server, request.scope, request.client.capabilities());
+        if let (UpstreamMethod::Subscribe, Some(key), Some(uri)) =
+            (request.method, key, uri_of(request))
+            && let Some(heard) = self.servers().acknowledged(&key, &uri)
+        {
+            // Where it is not heard yet, it is when the stream stands.
+            let _ = within(ACKNOWLEDGED_WITHIN, heard).await;
+        }
         Some(nothing())
     }
 
@@ -420,10 +433,11 @@ impl Standing {
         wanted: &Wanted,
         receiver: &mut InboxReceiver<Wanted>,
     ) -> Next {
-        let Some(params) = listened(wanted) else { return changed(receiver).await };
+        let params = listened(wanted);
+        let Some(said) = &params else { return changed(receiver).await };
         let mut body = Vec::new();
         let (method, id) = ("subscriptions/listen", session.next_id());
-        write_request(&mut body, id, method, params.as_raw(), &Meta::plain(session.revision));
+        write_request(&mut body, id, method, said.as_raw(), &Meta::plain(session.revision));
         let headers = request_headers(&Posted {
             revision: Some(session.revision),
             session: None,
@@ -453,6 +467,9 @@ impl Standing {
             let others = race(changed(receiver), alarm.expired());
             let came: Result<Came, CallError> = match race(stream.next(link), others).await {
                 Either::Left(came) => came,
+                Either::Right(Either::Left(Next::Wanted(now))) if listened(&now) == params => {
+                    continue;
+                }
                 Either::Right(Either::Left(next)) => return next,
                 Either::Right(Either::Right(())) => return Next::Again { has_spoken: true },
             };
@@ -464,6 +481,9 @@ impl Standing {
                     // The server ends it.
                     Received::Response { outcome, .. } => {
                         return Next::Again { has_spoken: outcome.is_ok() };
+                    }
+                    Received::Notification { method, .. } if *method == *ACKNOWLEDGED => {
+                        self.errand.office.servers().note_acknowledged(&self.key, &wanted.uris);
                     }
                     other => self.hear(session, other),
                 }

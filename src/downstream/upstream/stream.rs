@@ -42,6 +42,9 @@ pub(super) struct Stream {
     /// A large message that is read off the core.
     reading: Option<Reading>,
     is_over: bool,
+    /// Why the last event was no message. It is passed over, as the SDKs do; where nothing follows,
+    /// it was the answer.
+    fault: Option<RpcError>,
     /// Where it went on, as long as it has said nothing itself.
     from: Option<String>,
     /// Whether anything has come.
@@ -60,6 +63,7 @@ impl Stream {
             events: VecDeque::new(),
             reading: None,
             is_over: false,
+            fault: None,
             from: None,
             has_spoken: false,
         }
@@ -82,8 +86,11 @@ impl Stream {
             if let Some(reading) = &mut self.reading {
                 let read = reading.as_mut().await;
                 self.reading = None;
-                let read = read.map_err(|_| CallError::Overloaded)?;
-                return read.map(Came::Messages).map_err(|error| link.invalid(&error.message));
+                match read.map_err(|_| CallError::Overloaded)? {
+                    Ok(messages) => return Ok(self.came(messages)),
+                    Err(fault) => self.fault = Some(fault),
+                }
+                continue;
             }
             match self.events.pop_front() {
                 Some(StreamEvent::Endpoint(target)) => return Ok(Came::Endpoint(target)),
@@ -92,10 +99,16 @@ impl Stream {
                     continue;
                 }
                 Some(StreamEvent::Data(data)) => {
-                    let read = messages(&self.proof, data);
-                    return read.map(Came::Messages).map_err(|error| link.invalid(&error.message));
+                    match messages(&self.proof, data) {
+                        Ok(messages) => return Ok(self.came(messages)),
+                        Err(fault) => self.fault = Some(fault),
+                    }
+                    continue;
                 }
-                None if self.is_over => return Ok(Came::End),
+                None if self.is_over => {
+                    let fault = self.fault.take();
+                    return fault.map_or(Ok(Came::End), |error| Err(link.invalid(&error.message)));
+                }
                 None => {}
             }
             match take(&mut self.line, &mut self.bytes).await {
@@ -113,6 +126,11 @@ impl Stream {
                 return Err(link.invalid(&text));
             }
         }
+    }
+
+    fn came(&mut self, messages: Vec<Received>) -> Came {
+        self.fault = None;
+        Came::Messages(messages)
     }
 
     fn elsewhere(&self, link: &Link<'_>, data: Vec<u8>) -> Reading {

@@ -51,7 +51,10 @@ pub struct Parser {
     has_data: bool,
     event: Option<String>,
     event_retry_ms: Option<u32>,
+    /// The id that the event being read has, its own or that of the one before.
     last_id: Option<String>,
+    /// The id of the last event that was complete.
+    dispatched_id: Option<String>,
     retry_ms: Option<u32>,
     /// The line before ended in CR: an LF that follows belongs to it.
     after_return: bool,
@@ -71,6 +74,7 @@ impl Parser {
             event: None,
             event_retry_ms: None,
             last_id: None,
+            dispatched_id: None,
             retry_ms: None,
             after_return: false,
             is_first_line: true,
@@ -89,9 +93,10 @@ impl Parser {
         outcome
     }
 
-    /// The id of the last event that had one, for `Last-Event-ID` when reconnecting.
+    /// The id of the last complete event that had one, for `Last-Event-ID` when reconnecting: an
+    /// event that broke off is sent again only to who does not name it.
     pub fn last_event_id(&self) -> Option<&str> {
-        self.last_id.as_deref()
+        self.dispatched_id.as_deref()
     }
 
     /// How long to wait before reconnecting, where the stream said so.
@@ -178,8 +183,9 @@ impl Parser {
         Ok(())
     }
 
-    /// An empty line ends the event. Without a data line there was none.
+    /// An empty line ends the event. Without a data line there was none, but its id counts.
     fn dispatch(&mut self, events: &mut Vec<Event>) {
+        self.dispatched_id.clone_from(&self.last_id);
         let (event, retry_ms) = (self.event.take(), self.event_retry_ms.take());
         if std::mem::take(&mut self.has_data) {
             let data = std::mem::take(&mut self.data);
@@ -287,6 +293,14 @@ mod tests {
         let (events, _, parser) = feed(b"id: 3\nretry: 40\n\n");
         assert_eq!(events, vec![]);
         assert_eq!((parser.last_event_id(), parser.retry_ms()), (Some("3"), Some(40)));
+    }
+
+    #[test]
+    fn an_event_that_breaks_off_has_no_id_to_go_on_from() {
+        let (_, _, parser) = feed(b"id: 3\ndata: a\n\nid: 4\ndata: b\n");
+        assert_eq!(parser.last_event_id(), Some("3"));
+        let (_, _, parser) = feed(b"id: 3\ndata: a\n\nid: 4\ndata: b\n\n");
+        assert_eq!(parser.last_event_id(), Some("4"));
     }
 
     #[test]

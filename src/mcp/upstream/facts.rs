@@ -52,7 +52,10 @@ impl ServerFacts {
     pub fn of_initialize(result: Raw<'_>) -> (Self, Option<Revision>) {
         let revision = result.get("protocolVersion").and_then(Raw::as_str);
         let revision = revision.and_then(|text| Revision::parse(text.as_bytes()));
-        (Self::of(result, result.get("serverInfo")), revision.filter(|found| !found.is_modern()))
+        let mut facts = Self::of(result, result.get("serverInfo"));
+        // That revision has the method and no word to promise it with.
+        facts.completes |= revision == Some(Revision::V20241105);
+        (facts, revision.filter(|found| !found.is_modern()))
     }
 
     /// Of the result of `server/discover`, and the revisions the server names.

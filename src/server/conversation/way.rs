@@ -40,6 +40,21 @@ impl Sink {
         }
     }
 
+    /// Waits until the client has taken most of what it was sent. One that is not there, or is on
+    /// another core, is not waited for: what it can still have is in the stream's window.
+    async fn drained(&self, core: &Core) {
+        let outlet = match self {
+            Self::Outlet(outlet) => Some(Rc::clone(outlet)),
+            Self::Stream(stream) => {
+                let attached = core.streams.borrow().outlet(*stream);
+                attached.and_then(|id| core.outlets.find(id))
+            }
+        };
+        if let Some(outlet) = outlet {
+            outlet.drained().await;
+        }
+    }
+
     /// Whether something that can be left out still fits. What a client on a session's stream has
     /// not read waits in the stream's window, which has bounds of its own.
     fn has_room(&self, payload: &[u8]) -> bool {
@@ -84,6 +99,8 @@ pub(crate) struct Way {
     core: Rc<Core>,
     state: RefCell<State>,
     wanted: Notify,
+    /// It is decided what the response is.
+    decided: Notify,
     reports: Cell<bool>,
     /// Under which other cores know it.
     number: Cell<Option<u64>>,
@@ -102,6 +119,7 @@ impl Way {
             core: Rc::clone(core),
             state: RefCell::new(State::Undecided { waiting: Vec::new(), bytes: 0 }),
             wanted: Notify::new(),
+            decided: Notify::new(),
             reports: Cell::new(false),
             number: Cell::new(None),
         })
@@ -143,16 +161,46 @@ impl Way {
                 sink.send(&self.core, said.payload);
             }
         }
+        self.decided.notify();
     }
 
     /// The response will be one JSON document.
     pub(crate) fn only_json(&self) {
         self.state.replace(State::Json);
+        self.decided.notify();
     }
 
     /// The answer comes next: nothing may follow it.
     pub(crate) fn close(&self) {
         self.state.replace(State::Over);
+        self.decided.notify();
+    }
+
+    /// Waits until there is room for more.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn ready(&self) {
+        while self.is_filling() {
+            self.decided.notified().await;
+            // For the others of a batch.
+            self.decided.notify();
+        }
+        let sink = match &*self.state.borrow() {
+            State::Open(sink) => sink.clone(),
+            State::Undecided { .. } | State::Json | State::Over => return,
+        };
+        sink.drained(&self.core).await;
+    }
+
+    /// Whether much of what may wait for the response to become a stream is there.
+    fn is_filling(&self) -> bool {
+        match &*self.state.borrow() {
+            State::Undecided { waiting, bytes } => {
+                waiting.len() >= WAITING_MAX / 2 || *bytes >= WAITING_BYTES_MAX / 2
+            }
+            State::Open(_) | State::Json | State::Over => false,
+        }
     }
 
     /// Sends a message. `false` where there is no way for it.

@@ -116,7 +116,7 @@ impl Client {
     pub(crate) fn reply(&self, body: &Value) -> Value {
         match Events::open(self.connect(), &self.message(body)) {
             Ok(mut stream) => {
-                let message = stream.message().expect("an answer on the stream");
+                let message = stream.answer();
                 assert_eq!(stream.rest().len(), 0, "the stream ends with the answer");
                 message
             }
@@ -218,6 +218,17 @@ impl Events {
             }
         }
         None
+    }
+
+    /// The next message that does not tell of a list that changed, which may come any time.
+    pub(crate) fn answer(&mut self) -> Value {
+        loop {
+            let message = self.message().expect("an answer on the stream");
+            let method = message["method"].as_str().unwrap_or_default();
+            if !method.ends_with("/list_changed") {
+                return message;
+            }
+        }
     }
 
     /// The event of the next message.

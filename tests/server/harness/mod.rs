@@ -3,6 +3,7 @@
 mod client;
 mod process;
 mod service;
+mod upstream;
 mod wire;
 
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 pub(crate) use client::{Client, Events, NEWEST, call, cancel, initialize, ping, rpc};
 pub(crate) use process::{Output, Ringway, Setup};
 pub(crate) use service::{Asked, Plan, Service, answer, json_answer};
+pub(crate) use upstream::Upstream;
 pub(crate) use wire::{Answer, Request, Wire};
 
 /// Longest wait for anything that must happen; a test that waits so long fails.

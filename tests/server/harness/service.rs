@@ -36,6 +36,8 @@ pub(crate) enum Plan {
     Answer(Vec<u8>),
     /// These bytes once `Service::release` is called.
     Held(Vec<u8>),
+    /// These bytes, piece after piece, each when the one before is taken; then the end.
+    Poured(Box<dyn Iterator<Item = Vec<u8>> + Send>),
     /// Nothing, ever.
     Silence,
 }
@@ -170,6 +172,14 @@ fn serve(
                     }
                     let _ = socket.write_all(&bytes);
                 });
+            }
+            Plan::Poured(pieces) => {
+                for piece in pieces {
+                    if socket.write_all(&piece).is_err() {
+                        break;
+                    }
+                }
+                break;
             }
             Plan::Silence => {}
         }

@@ -192,6 +192,11 @@ impl Wire {
         Ok((size > 0).then_some(chunk))
     }
 
+    /// Takes in what was read from the socket by other means.
+    pub(crate) fn received_before(&mut self, bytes: &[u8]) {
+        self.received.splice(0..0, bytes.iter().copied());
+    }
+
     /// Whether the server closes the connection without another byte.
     pub(crate) fn is_closed(&mut self) -> bool {
         let reset = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionReset;
