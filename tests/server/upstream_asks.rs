@@ -342,7 +342,9 @@ fn each_that_subscribed_is_told_once() {
         let two = client(&server);
         let other = client(&server);
         let mut streams: Vec<Events> = [&one, &two, &other].map(Client::standing).into();
-        streams.iter_mut().for_each(|stream| drop(stream.primed()));
+        for stream in &mut streams {
+            stream.primed();
+        }
         let uri = json!({ "uri": "test://watched" });
         for client in [&one, &two] {
             let answer = client.reply(&rpc(1, "resources/subscribe", uri.clone()));

@@ -262,7 +262,7 @@ fn fifty_megabytes_are_refused_and_less_arrives() {
     }
 }
 
-/// VmRSS of a process.
+/// `VmRSS` of a process.
 pub(crate) fn resident_kilobytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

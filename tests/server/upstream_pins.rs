@@ -158,7 +158,7 @@ fn the_last_good_list_outlives_everything_but_its_time() {
 
     server.apply(
         "[[toolset]]\ntenant = \"demo\"\nid = \"up\"\nkind = \"mcp\"\nconnection = \"up\"\n\
-         upstream = { definitions = \"pin\", grace_ms = 300 }\n",
+         upstream = { definitions = \"pin\", grace_ms = 1000 }\n",
     );
     upstream.kill();
     server.command(&["upstream", "refresh", "demo/up"]).succeeded();

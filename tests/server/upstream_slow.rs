@@ -96,7 +96,7 @@ fn read_slowly(server: &Ringway, count: &AtomicUsize, asked: &Request, more_max:
     let said = count.load(Ordering::Relaxed) * EVENT_BYTES;
     assert!(said < ON_THE_WAY_BYTES, "{said} bytes were let in");
     let more = resident_kilobytes(server.pid()).saturating_sub(before);
-    assert!(more < 16 << 10, "{more} kB more");
+    assert!(more < more_max, "{more} kB more");
     wire.received_before(&first);
     let mut stream = Events::of(wire).unwrap_or_else(|answer| panic!("{}", answer.text()));
     for number in 0..EVENTS {

@@ -8,6 +8,7 @@
 //! sessions    those that are open, of all cores
 //! errand      what is sent with nobody waiting: answers, cancellations, goodbyes
 //! standing    what servers say outside any request; route: where it goes
+//! wanted      what of that is wanted, of all cores; subscribing: of resources
 //! discover    all that a server offers
 //! link stream one HTTP request; an event stream as it comes
 //! ```
@@ -33,7 +34,9 @@ mod route;
 mod sessions;
 mod standing;
 mod stream;
+mod subscribing;
 mod talk;
+mod wanted;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -16,7 +16,7 @@ use crate::downstream::error::CallError;
 use crate::downstream::resilience::pause;
 use crate::downstream::rest::CallEnvironment;
 use crate::http::Method;
-use crate::json::{OwnedRaw, Raw, write_string};
+use crate::json::{OwnedRaw, write_string};
 use crate::mcp::upstream::{
     Meta, Posted, Received, UpstreamKind, request_headers, write_notification, write_request,
 };
@@ -24,14 +24,13 @@ use crate::rt::{self, Deadline, Either, InboxReceiver, race};
 use crate::sessions::{ClientCapabilities, SessionKey};
 use crate::telemetry::ExecutionId;
 
-use super::ask::nothing;
 use super::errand::Errand;
 use super::link::{Content, Link, Request};
-use super::office::{Office, headers_of, within};
+use super::office::{Office, headers_of};
 use super::route::route;
 use super::sessions::{Key, Passed, Session, Whose};
 use super::stream::{Came, Stream};
-use super::{SessionScope, UpstreamMethod, UpstreamRequest, Wanted};
+use super::{SessionScope, Wanted};
 
 /// Between two tries to open a stream.
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
@@ -40,11 +39,6 @@ const BACKOFF_MAX: Duration = Duration::from_mins(1);
 const SILENT_MAX: Duration = Duration::from_mins(15);
 /// How often it is looked whether a session without a stream of its own is still there.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a subscription waits for the stream that it is part of.
-const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
-/// Resources that one session may subscribe to.
-const SUBSCRIPTIONS_MAX: usize = 1000;
-
 /// What a stream of MCP 2026-07-28 begins with.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
@@ -73,7 +67,7 @@ impl Office {
         self.want(key, server, capabilities, &environment, |said, _| *said = wanted);
     }
 
-    fn want(
+    pub(super) fn want(
         self: &Rc<Self>,
         key: Key,
         server: &Arc<UpstreamServer>,
@@ -85,68 +79,6 @@ impl Office {
         let errand = Errand::new(self, server, environment);
         let standing = Standing { errand, key, capabilities };
         rt::spawn(async move { standing.run(receiver).await });
-    }
-
-    /// The answer to a subscription at a server that has no method for it: what is wanted is said
-    /// with `subscriptions/listen`. It waits for the server to say that it heard.
-    pub(super) async fn subscribed(
-        self: &Rc<Self>,
-        request: &UpstreamRequest<'_>,
-        session: &Session,
-        environment: &CallEnvironment<'_>,
-    ) -> Option<OwnedRaw> {
-        if !session.revision.is_modern() || !is_subscription(request.method) {
-            return None;
-        }
-        self.change_subscription(request, environment);
-        let key = key_of(request.server, request.scope, request.client.capabilities());
-        if let (UpstreamMethod::Subscribe, Some(key), Some(uri)) =
-            (request.method, key, uri_of(request))
-            && let Some(heard) = self.servers().acknowledged(&key, &uri)
-        {
-            // Where it is not heard yet, it is when the stream stands.
-            let _ = within(ACKNOWLEDGED_WITHIN, heard).await;
-        }
-        Some(nothing())
-    }
-
-    /// A server took a subscription on, or let it go.
-    pub(super) fn note_subscription(
-        self: &Rc<Self>,
-        request: &UpstreamRequest<'_>,
-        session: &Session,
-        environment: &CallEnvironment<'_>,
-    ) {
-        if !is_subscription(request.method) {
-            return;
-        }
-        // First what is wanted: what is there and not wanted is let go.
-        self.change_subscription(request, environment);
-        let Some(uri) = uri_of(request) else { return };
-        let mut subscribed = session.subscribed.lock();
-        if request.method == UpstreamMethod::Subscribe {
-            subscribed.insert(uri);
-        } else {
-            subscribed.remove(&uri);
-        }
-    }
-
-    fn change_subscription(
-        self: &Rc<Self>,
-        request: &UpstreamRequest<'_>,
-        environment: &CallEnvironment<'_>,
-    ) {
-        let capabilities = request.client.capabilities();
-        let key = key_of(request.server, request.scope, capabilities);
-        let (Some(key), Some(uri)) = (key, uri_of(request)) else { return };
-        let is_new = request.method == UpstreamMethod::Subscribe;
-        self.want(key, request.server, capabilities, environment, |_, subscribed| {
-            if !is_new {
-                subscribed.remove(&uri);
-            } else if subscribed.len() < SUBSCRIPTIONS_MAX {
-                subscribed.insert(uri);
-            }
-        });
     }
 
     pub(super) fn roots_changed(self: &Rc<Self>, client: SessionKey) {
@@ -195,21 +127,13 @@ impl Office {
     }
 }
 
-fn key_of(
+pub(super) fn key_of(
     server: &UpstreamServer,
     scope: SessionScope<'_>,
     capabilities: ClientCapabilities,
 ) -> Option<Key> {
     let whose = Whose::of(scope, capabilities)?;
     Some(Key { tenant: server.tenant.clone(), toolset: server.toolset.clone(), whose })
-}
-
-fn is_subscription(method: UpstreamMethod) -> bool {
-    matches!(method, UpstreamMethod::Subscribe | UpstreamMethod::Unsubscribe)
-}
-
-fn uri_of(request: &UpstreamRequest<'_>) -> Option<Box<str>> {
-    request.params.as_raw().get("uri").and_then(Raw::as_str).map(Into::into)
 }
 
 /// The stream that a session over HTTP+SSE hangs on.
