@@ -31,6 +31,7 @@ mod explain;
 mod facade;
 mod faults;
 mod governed;
+mod hostile_upstreams;
 mod importing;
 mod keys;
 mod large;
