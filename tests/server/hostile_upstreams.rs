@@ -12,18 +12,18 @@ use crate::harness::{Client, NEWEST, Ringway, Setup, eventually, initialize, jso
 use crate::modern::{modern, with};
 
 const MODERN: &str = "2026-07-28";
-const EVENTS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+pub(crate) const EVENTS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
 
 /// What a server does with a message that it was posted.
-type Script = dyn Fn(&Message, &mut TcpStream) + Send + Sync;
+pub(crate) type Script = dyn Fn(&Message, &mut TcpStream) + Send + Sync;
 
-struct Message {
-    headers: Vec<String>,
-    body: Value,
+pub(crate) struct Message {
+    pub(crate) headers: Vec<String>,
+    pub(crate) body: Value,
 }
 
 impl Message {
-    fn method(&self) -> &str {
+    pub(crate) fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
     }
 
@@ -31,17 +31,17 @@ impl Message {
         self.headers.iter().any(|header| header.eq_ignore_ascii_case(line))
     }
 
-    fn result(&self, result: &Value) -> Value {
+    pub(crate) fn result(&self, result: &Value) -> Value {
         json!({ "jsonrpc": "2.0", "id": self.body["id"], "result": result })
     }
 
-    fn error(&self, code: i64) -> Value {
+    pub(crate) fn error(&self, code: i64) -> Value {
         let error = json!({ "code": code, "message": "no" });
         json!({ "jsonrpc": "2.0", "id": self.body["id"], "error": error })
     }
 
     /// What any server of the era with sessions answers. Whether this was it.
-    fn legacy(&self, socket: &mut TcpStream, capabilities: &Value) -> bool {
+    pub(crate) fn legacy(&self, socket: &mut TcpStream, capabilities: &Value) -> bool {
         match self.method() {
             "server/discover" => refuse(socket, &self.error(-32601)),
             "initialize" => {
@@ -64,12 +64,12 @@ fn tool() -> Value {
     json!({ "name": "t", "description": "d", "inputSchema": { "type": "object" } })
 }
 
-fn say(socket: &mut TcpStream, bytes: &[u8]) {
+pub(crate) fn say(socket: &mut TcpStream, bytes: &[u8]) {
     // Whoever does not listen any more misses nothing.
     let _ = socket.write_all(bytes);
 }
 
-fn say_json(socket: &mut TcpStream, body: &Value) {
+pub(crate) fn say_json(socket: &mut TcpStream, body: &Value) {
     say(socket, &json_answer(&body.to_string()));
 }
 
@@ -79,16 +79,18 @@ fn refuse(socket: &mut TcpStream, body: &Value) {
     say(socket, format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes());
 }
 
-fn accept(socket: &mut TcpStream) {
+pub(crate) fn accept(socket: &mut TcpStream) {
     say(socket, b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
 }
 
-fn event(message: &Value) -> Vec<u8> {
+pub(crate) fn event(message: &Value) -> Vec<u8> {
     format!("data: {message}\n\n").into_bytes()
 }
 
 /// The URL of a server that answers so. It has no streams but those of answers.
-fn upstream(script: impl Fn(&Message, &mut TcpStream) + Send + Sync + 'static) -> String {
+pub(crate) fn upstream(
+    script: impl Fn(&Message, &mut TcpStream) + Send + Sync + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let script: Arc<Script> = Arc::new(script);
@@ -133,7 +135,7 @@ fn serve(mut socket: TcpStream, script: &Script) {
 }
 
 /// A server with these toolsets of kind `mcp`, once it knows what they offer.
-fn server(url: &str) -> Ringway {
+pub(crate) fn server(url: &str) -> Ringway {
     let catalog = format!(
         "[[connection]]\ntenant = \"demo\"\nid = \"up\"\nbase_url = \"{url}\"\n\
          credentials = [{{ kind = \"bearer\", token = \"s3cr3t-token\" }}]\n\

@@ -41,6 +41,7 @@ mod listening;
 mod long;
 mod media;
 mod modern;
+mod modern_hostile;
 mod names;
 mod operators;
 mod persistence;
