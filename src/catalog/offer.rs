@@ -90,7 +90,8 @@ impl Offer {
     }
 }
 
-fn is_own(uri: &str) -> bool {
+/// Whether a URI is one of the appliance's own.
+pub(super) fn is_own(uri: &str) -> bool {
     uri.get(..OWN_SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(OWN_SCHEME))
 }
 

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use super::offer::Offer;
+use super::offer::{Offer, is_own};
 use super::offered::Offered;
 use super::prompts::EffectivePrompt;
 use super::schema_hash::{hexadecimal, text_hash};
@@ -134,6 +134,10 @@ impl Offers {
     pub(super) fn of_resource(&self, uri: &str) -> Option<&Arc<UpstreamServer>> {
         if let Ok(place) = self.resources.binary_search_by(|one| one.uri().cmp(uri)) {
             return self.resources.get(place).map(|one| &one.server);
+        }
+        // A template that begins with an expression may be any URI.
+        if is_own(uri) {
+            return None;
         }
         let mut templates = self.matching.iter().filter_map(|place| self.templates.get(*place));
         let may_be = |one: &&OfferedResource| {

@@ -148,6 +148,15 @@ pub struct UpstreamServer {
     pub definitions: Arc<Definitions>,
 }
 
+impl UpstreamServer {
+    /// Whether all callers of a client application have one session there. Not where requests carry
+    /// what their callers say of themselves: the session would be that of whoever came first.
+    pub fn shares_sessions(&self) -> bool {
+        self.settings.sessions == UpstreamSessions::Shared
+            && self.connection.forward_headers.is_empty()
+    }
+}
+
 /// A tool of an upstream server.
 #[derive(Debug)]
 pub struct UpstreamTool {

@@ -65,6 +65,22 @@ pub struct Ask {
     pub params: OwnedRaw,
 }
 
+impl Ask {
+    /// Whether a client can do what it is asked. The page that a user is to visit is one of the web:
+    /// what else opens by a click may run in the client, or read from its machine.
+    pub fn is_fit(&self) -> bool {
+        let text = |key: &str| self.params.as_raw().get(key).and_then(Raw::as_str);
+        if self.method != AskMethod::Elicitation || text("mode").as_deref() != Some("url") {
+            return true;
+        }
+        let url = text("url").unwrap_or_default();
+        let is_of = |scheme: &str| {
+            url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        };
+        is_of("https://") || is_of("http://")
+    }
+}
+
 /// Questions, each under the key its answer comes back by.
 pub type Asks = Vec<(Box<str>, Ask)>;
 

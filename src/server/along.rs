@@ -9,7 +9,7 @@ use super::{
     trail::Trail,
 };
 use crate::{
-    catalog::{CompiledConnection, ToolKind, UpstreamServer, UpstreamSessions, ViewTool},
+    catalog::{CompiledConnection, ToolKind, UpstreamServer, ViewTool},
     downstream::{CallEnvironment, Carried, Client, SessionScope},
     http::{Known, RequestView},
     telemetry::TraceParent,
@@ -76,12 +76,12 @@ impl Along {
 
 /// Whose session at the server a request belongs to.
 pub(super) fn scope<'a>(server: &UpstreamServer, trail: &'a Trail) -> SessionScope<'a> {
-    match (server.settings.sessions, trail.session()) {
-        (UpstreamSessions::Shared, _) => {
+    match trail.session() {
+        _ if server.shares_sessions() => {
             SessionScope::Shared(trail.view.client_application.as_str())
         }
-        (UpstreamSessions::Separate, Some(session)) => SessionScope::Session(session),
-        (UpstreamSessions::Separate, None) => SessionScope::Request,
+        Some(session) => SessionScope::Session(session),
+        None => SessionScope::Request,
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     subscriptions::{Resource, Subscriber},
 };
 use crate::{
-    catalog::{TenantId, ToolsetId, UpstreamServer, UpstreamSessions},
+    catalog::{TenantId, ToolsetId, UpstreamServer},
     downstream::{AnswerSender, Heard, Listener},
     mcp::{self, Ask, AskOutcome, Told},
     rt::{self, Either},
@@ -87,7 +87,7 @@ impl Shared {
         let (tenant, toolset) = (server.tenant.clone(), server.toolset.clone());
         let resource = Resource { tenant, toolset, uri };
         // What a session has subscribed to is said in its own session at the server, if it has one.
-        let is_shared = server.settings.sessions == UpstreamSessions::Shared;
+        let is_shared = server.shares_sessions();
         for subscriber in self.subscriptions.of(&resource) {
             match subscriber {
                 Subscriber::Session(key)

@@ -225,7 +225,7 @@ impl Office {
                 // It speaks, and not as it did.
                 Err(CallError::Upstream { problem: UpstreamProblem::Status(status), .. })
                     if session.revision.is_modern()
-                        && is_of_another_era(status, code::SERVER)
+                        && is_of_another_era(&session, status, code::SERVER)
                         && !std::mem::replace(&mut course.has_changed_revision, true) =>
                 {
                     self.servers().unlearn(server);
@@ -244,11 +244,14 @@ impl Office {
                     return Err(CallError::Upstream { connection, problem });
                 }
                 Outcome::Response(Err(error))
-                    if session.revision.is_modern()
-                        && is_of_another_era(course.status.unwrap_or_default(), error.code)
-                        && !std::mem::replace(&mut course.has_changed_revision, true) =>
+                    if is_of_another_era(
+                        &session,
+                        course.status.unwrap_or_default(),
+                        error.code,
+                    ) && !std::mem::replace(&mut course.has_changed_revision, true) =>
                 {
                     self.servers().unlearn(server);
+                    self.servers().forget(&session);
                 }
                 Outcome::Response(response) => return Ok((session, response)),
             }
@@ -256,11 +259,13 @@ impl Office {
     }
 }
 
-/// Whether a server that was asked without a session says that it does not know such requests, so
-/// that nothing was done (MCP 2026-07-28, versioning).
-fn is_of_another_era(status: u16, code: i32) -> bool {
+/// Whether a server says that it does not know requests of this era, so that nothing was done (MCP
+/// 2026-07-28, versioning). One of the era without sessions says so in so many words, as it knows no
+/// other; an older one refuses as it refuses whatever comes without a session.
+fn is_of_another_era(session: &Session, status: u16, code: i32) -> bool {
     let is_refusal = matches!(code, code::SERVER | code::SESSION_NOT_FOUND | code::INVALID_REQUEST);
-    code == UNSUPPORTED_VERSION || (is_refusal && matches!(status, 400 | 404..=406))
+    let is_old = is_refusal && matches!(status, 400 | 404..=406);
+    code == UNSUPPORTED_VERSION || (session.revision.is_modern() && is_old)
 }
 
 /// The answer to what is answered here.

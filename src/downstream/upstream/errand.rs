@@ -83,10 +83,16 @@ impl Errand {
         Ok(status)
     }
 
-    /// The same, in a task of its own.
+    /// The same, in a task of its own; not at all while too many are on their way in this session.
     pub(super) fn post(self, session: &Arc<Session>, body: Vec<u8>) {
+        let Some(place) = session.on_the_way() else {
+            let connection = self.server.connection.id.as_str();
+            tracing::debug!(connection, "the MCP server takes too few messages to get more");
+            return;
+        };
         let session = Arc::clone(session);
         rt::spawn(async move {
+            let _place = place;
             let sent = within(WITHIN, Box::pin(self.deliver(&session, &body))).await;
             let connection = self.server.connection.id.as_str();
             match sent {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::catalog::{CompiledConnection, Proof};
 use crate::downstream::answer::Head;
 use crate::downstream::call::same_origin;
+use crate::downstream::content::{Codings, ContentError};
 use crate::downstream::correlation::Forwarded;
 use crate::downstream::credentials::Credentials;
 use crate::downstream::error::{CallError, UpstreamProblem};
@@ -178,16 +179,32 @@ impl Link<'_> {
     pub(super) async fn body(&self, answer: Answer) -> Result<Vec<u8>, CallError> {
         let Answer { mut line, is_sent, .. } = answer;
         let is_reusable = finish(&mut line, self.silent).await.map_err(|end| self.broken(end))?;
-        let undecodable = |source| CallError::Content {
-            connection: self.connection.id.as_str().to_owned(),
-            source,
-        };
-        let head = Head::of(&line.answers).map_err(undecodable)?;
-        let bytes_max = self.reach.decoded_bytes_max;
-        let body = head.codings.decode(line.answers.body(), bytes_max).map_err(undecodable)?;
+        let head = Head::of(&line.answers).map_err(|source| self.undecodable(source))?;
+        let (codings, body) = (head.codings.clone(), line.answers.body().to_vec());
         drop(head);
         self.reach.give_back(self.connection, line, is_reusable && is_sent);
-        Ok(body)
+        if codings.is_identity() { Ok(body) } else { self.decoded(codings, body).await }
+    }
+
+    /// The plain body. A few bytes may unpack to many: what is not short is unpacked elsewhere.
+    async fn decoded(&self, codings: Codings, body: Vec<u8>) -> Result<Vec<u8>, CallError> {
+        let bytes_max = self.reach.decoded_bytes_max;
+        let inline_max = INLINE_BYTES_MAX.min(bytes_max);
+        if body.len() <= INLINE_BYTES_MAX {
+            match codings.decode(&body, inline_max) {
+                Err(ContentError::TooLarge { .. }) if inline_max < bytes_max => {}
+                decoded => return decoded.map_err(|source| self.undecodable(source)),
+            }
+        }
+        let tenant = self.connection.tenant.as_str();
+        let work = move || codings.decode(&body, bytes_max);
+        let decoded = self.reach.dialer.workers().run_for(tenant, work).await;
+        let decoded = decoded.map_err(|_| CallError::Overloaded)?;
+        decoded.map_err(|source| self.undecodable(source))
+    }
+
+    fn undecodable(&self, source: ContentError) -> CallError {
+        CallError::Content { connection: self.connection.id.as_str().to_owned(), source }
     }
 
     /// Leaves the rest of an answer to nobody. A short one is read, so that its connection can be

@@ -20,7 +20,7 @@ use super::Heard;
 use super::ask::nothing;
 use super::errand::Errand;
 use super::sessions::{Passed, Session};
-use super::talk::said;
+use super::talk::{NO_PAGE, said};
 
 /// How often it is tried to pass on what finds no room, and how long between.
 const TRIES_MAX: usize = 300;
@@ -99,6 +99,10 @@ fn outside(errand: &Errand, session: &Arc<Session>, id: &OwnedId, method: &str, 
         return;
     };
     let ask = Ask { method, params: without(params, &["_meta"]) };
+    if !ask.is_fit() {
+        refuse(errand, session, id, code::INVALID_PARAMS, NO_PAGE);
+        return;
+    }
     let (sender, receiver) = oneshot();
     let heard = Heard::Asked(ask, Arc::new(Mutex::new(Some(sender))));
     errand.office.listener.heard(&errand.server, session.client(), heard);

@@ -28,6 +28,8 @@ use super::wanted::Wish;
 /// and some small ones.
 const WAITING_MESSAGES_MAX: usize = 256;
 const WAITING_BYTES_MORE: usize = 1 << 20;
+/// Messages without an answer of their own that are on their way to a server in one session.
+const ERRANDS_MAX: usize = 64;
 
 /// Whose a session at a server is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -93,6 +95,8 @@ pub(super) struct Session {
     /// A GET was answered that there is no stream.
     has_no_stream: AtomicBool,
     next_id: AtomicI64,
+    /// Messages on their way that nobody waits for.
+    errands: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -141,8 +145,17 @@ impl Session {
             log_level: Mutex::default(),
             has_no_stream: AtomicBool::new(false),
             next_id: AtomicI64::new(1),
+            errands: AtomicUsize::new(0),
             state: Mutex::new(state),
         })
+    }
+
+    /// A place for one more message that nobody waits for. None where a server that asks without end
+    /// takes no answers: it would have a connection of ours for each.
+    pub(super) fn on_the_way(self: &Arc<Self>) -> Option<OnTheWay> {
+        let before = self.errands.fetch_add(1, Ordering::Relaxed);
+        let place = OnTheWay(Arc::clone(self));
+        (before < ERRANDS_MAX).then_some(place)
     }
 
     /// The id of the next request.
@@ -222,6 +235,15 @@ impl Session {
 
     fn is_at(&self, connection: &CompiledConnection) -> bool {
         place(&self.server.connection) == place(connection)
+    }
+}
+
+/// A message on its way that nobody waits for.
+pub(super) struct OnTheWay(Arc<Session>);
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        self.0.errands.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

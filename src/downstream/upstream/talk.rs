@@ -18,6 +18,8 @@ use super::sessions::Session;
 use super::{Client, Heard, UpstreamRequest};
 use crate::downstream::rest::CallEnvironment;
 
+/// What a server is told that sends the user elsewhere.
+pub(super) const NO_PAGE: &str = "The URL must be one of http or https";
 /// Questions of one request that are open at a time.
 const ASKS_MAX: usize = 16;
 
@@ -114,8 +116,11 @@ impl<'a> Talk<'a> {
         let refused = match AskMethod::of(method) {
             Some(method) if self.asks.len() < ASKS_MAX => {
                 let ask = Ask { method, params: without(params.as_raw(), &["_meta"]) };
-                self.asks.push((id, self.client().ask(ask)));
-                return;
+                if ask.is_fit() {
+                    self.asks.push((id, self.client().ask(ask)));
+                    return;
+                }
+                RpcError::new(code::INVALID_PARAMS, NO_PAGE)
             }
             Some(_) => RpcError::new(code::SERVER, "Too many questions at once"),
             None if method == "ping" => {

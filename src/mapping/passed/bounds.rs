@@ -105,3 +105,25 @@ fn anchored<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_doubles_with_each_step_is_not_checked() {
+        let mut parts = serde_json::Map::new();
+        for step in 0..40 {
+            let next = json!({ "$ref": format!("#/$defs/d{}", step + 1) });
+            parts.insert(format!("d{step}"), json!({ "anyOf": [next, next] }));
+        }
+        parts.insert("d40".to_owned(), json!({ "type": "integer" }));
+        let schema = json!({ "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": parts });
+        assert_eq!(problem(&schema), Some("with every $ref replaced it is too large"));
+        assert_eq!(problem(&json!({ "$ref": "#/$defs/a", "$defs": { "a": {} } })), None);
+        let round = json!({ "properties": { "a": { "$ref": "#" } } });
+        assert_eq!(problem(&round), Some("a $ref goes round"));
+    }
+}

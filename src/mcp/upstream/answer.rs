@@ -62,7 +62,11 @@ fn input_required(result: Raw<'_>, capabilities: ClientCapabilities) -> Answered
         if !capabilities.contains(method.needs(params.as_raw())) {
             return Answered::Invalid("it asks what the client has not declared");
         }
-        asks.push((key.into(), Ask { method, params }));
+        let ask = Ask { method, params };
+        if !ask.is_fit() {
+            return Answered::Invalid("it sends the user to what is no page of the web");
+        }
+        asks.push((key.into(), ask));
     }
     if asks.is_empty() && state.is_none() {
         return Answered::Invalid("it wants to know something and does not say what");
