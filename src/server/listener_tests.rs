@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::{
-    catalog::{Definitions, ToolKind, Upstream, fixture},
+    catalog::{Definitions, ToolKind, Upstream, UpstreamSessions, fixture},
     json::OwnedRaw,
     mcp::{AskMethod, LogLevel, Revision},
     rpc::Id,
