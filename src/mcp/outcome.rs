@@ -23,7 +23,7 @@ pub enum ToolOutcome {
     /// It worked, and what came is neither JSON nor text.
     File(Box<File>),
     /// An upstream server answered, well or not.
-    Relayed(Box<Relayed>),
+    Relayed(Arc<Relayed>),
     /// It did not; the text says why, for the model to read.
     Failure {
         /// What happened and what to do.

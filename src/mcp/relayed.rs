@@ -25,6 +25,16 @@ impl Relayed {
         Self { result, is_error }
     }
 
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.result.as_raw().text().len()
+    }
+
+    /// Whether it has none, which no result has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Its structured content, where that is JSON of any kind but `null`.
     pub fn structured(&self) -> Option<Raw<'_>> {
         self.result.as_raw().get("structuredContent").filter(|content| !content.is_null())

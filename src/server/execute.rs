@@ -13,6 +13,7 @@ use super::{
     input_required,
     invoke::{self, Beginning, Begun, Partner, ToolRequest},
     note,
+    offload::{self, INLINE_BYTES_MAX},
     parts::ReadResource,
     pass_on::PassedOn,
     refusal::Refusal,
@@ -445,7 +446,7 @@ pub(super) fn over(ended: Ended, revision: Revision, id: OwnedId) -> Result<Entr
             trail.close(audit::Outcome::Error, 0);
             Err(Refusal::Limited(limited))
         }
-        ended => Ok(Entry::Done(answered(ended, revision, id).reply())),
+        ended => Ok(Entry::Done(answered(ended, None, revision, id).reply())),
     }
 }
 
@@ -459,7 +460,11 @@ pub(super) fn running(
 ) -> Entry {
     let conversation = call.conversation();
     let answering = id.clone();
-    let running = async move { answered(call.run(registration).await, revision, answering) };
+    let running = async move {
+        let ended = call.run(registration).await;
+        let shaped = shape_large(&ended, revision).await;
+        answered(ended, shaped, revision, answering)
+    };
     Entry::Running { call: suspendable(conversation, Box::pin(running), id), progress_token }
 }
 
@@ -501,8 +506,22 @@ pub(super) fn note_cancelled(origin: &Origin<'_>) {
     origin.core.metrics.request(MethodLabel::ToolsCall, OutcomeLabel::Cancelled, elapsed);
 }
 
-/// A call's ending as the client's revision has it.
-fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
+/// A large result of an upstream in the form of a revision, which is work for a worker. Where there
+/// is none free it is done on the core: the call was made, and its answer is owed.
+async fn shape_large(ended: &Ended, revision: Revision) -> Option<Shaped> {
+    let Ending::Ran(outcome @ ToolOutcome::Relayed(relayed)) = &ended.ending else { return None };
+    if relayed.len() <= INLINE_BYTES_MAX {
+        return None;
+    }
+    let (outcome, supplement) = (outcome.clone(), ended.supplement.clone());
+    let shape = move || mcp::tool_result(&outcome, &supplement, revision, false);
+    offload::run(&ended.trail.core, &ended.trail.view, shape).await.ok()
+}
+
+type Shaped = Result<ResultBody, RpcError>;
+
+/// A call's ending as the client's revision has it. Of a large result that is there already.
+fn answered(mut ended: Ended, shaped: Option<Shaped>, revision: Revision, id: OwnedId) -> Answered {
     let outcome = ended.settle();
     let Ended { ending, mut supplement, trail, conversation, .. } = ended;
     let mut meta = if revision.is_modern() { supplement.meta.take() } else { None };
@@ -511,7 +530,10 @@ fn answered(mut ended: Ended, revision: Revision, id: OwnedId) -> Answered {
     }
     let owes_object = trail.tool.as_ref().is_some_and(|tool| tool.owes_object());
     let body = match ending {
-        Ending::Ran(outcome) => mcp::tool_result(&outcome, &supplement, revision, owes_object),
+        Ending::Ran(outcome) => match shaped {
+            Some(shaped) => shaped,
+            None => mcp::tool_result(&outcome, &supplement, revision, owes_object),
+        },
         // What went wrong on the way is for the model to read, as an API's refusal is.
         Ending::Failed(error) => failure(error.to_string(), revision),
         Ending::Limited(limited) => failure(limited.text(), revision),

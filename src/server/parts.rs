@@ -107,10 +107,10 @@ pub(crate) async fn relayed_within_budget(
 ) -> ToolOutcome {
     let is_whole = tool.budget.is_unlimited() || relayed.is_error;
     let whole = if is_whole { None } else { cuttable(&relayed) };
-    let Some(whole) = whole else { return ToolOutcome::Relayed(Box::new(relayed)) };
+    let Some(whole) = whole else { return ToolOutcome::Relayed(Arc::new(relayed)) };
     let outcome = within_budget(trail, tool, whole, supplement).await;
     match outcome {
-        ToolOutcome::Success { .. } if !trail.cut => ToolOutcome::Relayed(Box::new(relayed)),
+        ToolOutcome::Success { .. } if !trail.cut => ToolOutcome::Relayed(Arc::new(relayed)),
         outcome => outcome,
     }
 }

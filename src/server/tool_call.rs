@@ -195,11 +195,18 @@ fn call_params(tool: &ViewTool, arguments: &OwnedRaw) -> OwnedRaw {
 /// Keeps what is to be kept of a large result. Where the workers are busy it is kept with all
 /// others, when the call is settled.
 async fn keep_large(trail: &mut Trail, tool: &Arc<ViewTool>, outcome: &ToolOutcome) {
-    let ToolOutcome::Success { structured_json: Some(json), .. } = outcome else { return };
+    let json = match outcome {
+        ToolOutcome::Success { structured_json: Some(json), .. } => json.as_slice(),
+        ToolOutcome::Relayed(relayed) => match relayed.structured() {
+            Some(json) => json.text().as_bytes(),
+            None => return,
+        },
+        _ => return,
+    };
     if !tool.log_payloads || json.len() <= INLINE_BYTES_MAX {
         return;
     }
-    let (tool, json) = (Arc::clone(tool), json.clone());
+    let (tool, json) = (Arc::clone(tool), json.to_vec());
     let keep = move || trail::kept_json(&tool, &json);
     if let Ok(kept) = offload::run(&trail.core, &trail.view, keep).await {
         trail.keep_result_as(kept);
