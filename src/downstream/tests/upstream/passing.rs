@@ -323,7 +323,7 @@ fn answers_that_are_none_fail_with_words_for_it() {
         (accepted(), "gave no answer"),
         (json_answer("200 OK", "[1"), "breaks the protocol"),
         (json_answer("200 OK", r#"{"jsonrpc":"2.0","id":99,"result":{}}"#), "gave no answer"),
-        (format!("{EVENTS}{}", event("hello")), "breaks the protocol"),
+        (format!("{EVENTS}{}{END}", event("hello")), "breaks the protocol"),
     ];
     for (said, expected) in cases {
         let shown = said.clone();
