@@ -10,6 +10,7 @@
 //! standing    what servers say outside any request; route: where it goes
 //! discover    all that a server offers
 //! link stream one HTTP request; an event stream as it comes
+//! nobody      the client of what is asked for no client
 //! ```
 //!
 //! Invariants
@@ -25,6 +26,7 @@ mod clock;
 mod discover;
 mod errand;
 mod link;
+mod nobody;
 mod office;
 mod once;
 mod open;
@@ -54,6 +56,7 @@ use crate::settings;
 use super::carried::Carried;
 use super::error::CallError;
 use super::rest::{CallEnvironment, RestCaller};
+pub use nobody::Nobody;
 use office::Office;
 pub use sessions::AtServers;
 
