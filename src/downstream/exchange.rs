@@ -66,14 +66,7 @@ pub(crate) async fn exchange(
     method: Method,
     budget: &Budget,
 ) -> Result<bool, Broken> {
-    line.answers.expect(method);
-    let head_limit = budget.headers.min(budget.left(Instant::now()));
-    line.deadline.set(head_limit);
-    let is_sent = if line.request.len() > WATCHED_REQUEST_BYTES {
-        send_watching(line, head_limit).await?
-    } else {
-        send(line, head_limit).await?
-    };
+    let is_sent = send(line, method, budget).await?;
     receive(line, budget).await?;
     Ok(is_sent && line.answers.keep_alive())
 }
@@ -89,14 +82,7 @@ pub(crate) async fn begin(
     method: Method,
     budget: &Budget,
 ) -> Result<bool, Broken> {
-    line.answers.expect(method);
-    let head_limit = budget.headers.min(budget.left(Instant::now()));
-    line.deadline.set(head_limit);
-    let is_sent = if line.request.len() > WATCHED_REQUEST_BYTES {
-        send_watching(line, head_limit).await?
-    } else {
-        send(line, head_limit).await?
-    };
+    let is_sent = send(line, method, budget).await?;
     let Line { connection, answers, deadline, .. } = line;
     while !answers.poll_head().map_err(Broken::Http)? {
         match connection.reader.read(answers.buffer(), deadline).await {
@@ -164,8 +150,21 @@ pub(crate) async fn take(line: &mut Line, out: &mut Vec<u8>) -> Result<bool, Bro
     }
 }
 
+/// Sends `line.request`, from when on the head of the answer is waited for. Whether all of it was
+/// sent.
+async fn send(line: &mut Line, method: Method, budget: &Budget) -> Result<bool, Broken> {
+    line.answers.expect(method);
+    let head_limit = budget.headers.min(budget.left(Instant::now()));
+    line.deadline.set(head_limit);
+    if line.request.len() > WATCHED_REQUEST_BYTES {
+        send_watching(line, head_limit).await
+    } else {
+        send_at_once(line, head_limit).await
+    }
+}
+
 /// Whether all of the request was sent.
-async fn send(line: &mut Line, within: Duration) -> Result<bool, Broken> {
+async fn send_at_once(line: &mut Line, within: Duration) -> Result<bool, Broken> {
     let request = std::mem::take(&mut line.request);
     let is_single_send = request.len() <= SINGLE_SEND_BYTES_MAX;
     let writer = &mut line.connection.writer;

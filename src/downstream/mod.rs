@@ -84,6 +84,6 @@ pub use keyring::Keyring;
 pub use resilience::Conditions;
 pub use rest::{AcrossCores, CallEnvironment, Called, RestCaller};
 pub use upstream::{
-    AnswerSender, AtServers, Client, Discovery, Heard, Listener, SessionScope, UpstreamAnswer,
-    UpstreamCalled, UpstreamMethod, UpstreamRequest, Upstreams, Wanted,
+    AnswerSender, AtServers, Client, Discovery, Heard, Listener, Nobody, SessionScope,
+    UpstreamAnswer, UpstreamCalled, UpstreamMethod, UpstreamRequest, Upstreams, Wanted,
 };

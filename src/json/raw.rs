@@ -152,6 +152,28 @@ impl Raw<'_> {
     pub fn to_owned(self) -> OwnedRaw {
         OwnedRaw(self.0.into())
     }
+
+    /// An object without the members of these names; an empty one in place of anything else.
+    pub fn without(self, names: &[&str]) -> OwnedRaw {
+        if self.kind() != Kind::Object {
+            return OwnedRaw::empty_object();
+        }
+        let mut out = String::with_capacity(self.0.len());
+        out.push('{');
+        for (key, value) in self.raw_entries() {
+            if key.as_str().is_some_and(|key| names.contains(&&*key)) {
+                continue;
+            }
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(key.0);
+            out.push(':');
+            out.push_str(value.0);
+        }
+        out.push('}');
+        OwnedRaw(out.into())
+    }
 }
 
 /// Iterates over the members of an object. See [`Raw::entries`].
@@ -297,6 +319,15 @@ mod tests {
         assert_eq!(root("{\"a\":1}").items().count(), 0);
         assert_eq!(root("[ ]").items().count(), 0);
         assert_eq!(root("{ }").entries().count(), 0);
+    }
+
+    #[test]
+    fn members_are_left_out_by_their_decoded_names() {
+        let all = root(r#"{ "a": 1, "\u0062": [ 2 ], "c": {"a": 3} }"#);
+        assert_eq!(all.without(&["a", "b"]).as_raw().text(), r#"{"c":{"a": 3}}"#);
+        assert_eq!(all.without(&["c"]).as_raw().text(), r#"{"a":1,"\u0062":[ 2 ]}"#);
+        assert_eq!(all.without(&["a", "b", "c"]), OwnedRaw::empty_object());
+        assert_eq!(root("[1]").without(&[]), OwnedRaw::empty_object());
     }
 
     #[test]

@@ -47,29 +47,12 @@ pub fn discovery(arguments: Option<Raw<'_>>) -> Discovery {
     if arguments.get(SCHEMA_DISCOVERY).is_none() {
         return Discovery::Absent;
     }
-    let left = without(arguments, SCHEMA_DISCOVERY);
-    left.filter(|left| left.as_raw().entries().next().is_some())
-        .map_or(Discovery::Alone, Discovery::Removed)
-}
-
-/// The members of an object but for those of this name; `None` where it is no checked object.
-pub fn without(arguments: Raw<'_>, name: &str) -> Option<OwnedRaw> {
-    let mut out = Vec::with_capacity(arguments.text().len());
-    out.push(b'{');
-    for (key, value) in arguments.raw_entries() {
-        if key.as_str().is_some_and(|key| key == name) {
-            continue;
-        }
-        if out.len() > 1 {
-            out.push(b',');
-        }
-        out.extend_from_slice(key.text().as_bytes());
-        out.push(b':');
-        out.extend_from_slice(value.text().as_bytes());
+    let left = arguments.without(&[SCHEMA_DISCOVERY]);
+    if left.as_raw().entries().next().is_some() {
+        Discovery::Removed(left)
+    } else {
+        Discovery::Alone
     }
-    out.push(b'}');
-    // Members of a checked object are a checked object.
-    OwnedRaw::parse(&out).ok()
 }
 
 #[cfg(test)]

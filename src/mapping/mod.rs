@@ -63,7 +63,7 @@ mod xml_types;
 pub use arguments::Arguments;
 pub use budget::ResultBudget;
 pub use dialect::{Dialect, in_dialect};
-pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema, without};
+pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema};
 pub use error::{FieldProblem, InvalidArguments, MappingError, MappingErrors};
 pub use file::{FILE_BYTES_MAX, RESOURCES_MAX, Resource, ResourceUse, Resources};
 pub use format::{BodyFormat, ParameterStyle, RequestBody};

@@ -2,15 +2,10 @@
 
 use std::rc::Rc;
 
-use super::{
-    conversation::{Conversation, Nobody},
-    input_required::Continued,
-    invoke::Partner,
-    trail::Trail,
-};
+use super::{conversation::Conversation, input_required::Continued, invoke::Partner, trail::Trail};
 use crate::{
     catalog::{CompiledConnection, ToolKind, UpstreamServer, ViewTool},
-    downstream::{CallEnvironment, Carried, Client, SessionScope},
+    downstream::{CallEnvironment, Carried, Client, Nobody, SessionScope},
     http::{Known, RequestView},
     telemetry::TraceParent,
 };
@@ -60,7 +55,7 @@ impl Along {
     pub(super) fn client(&self) -> &dyn Client {
         match &self.conversation {
             Some(conversation) => &**conversation,
-            None => &Nobody,
+            None => &Nobody { is_modern: false },
         }
     }
 

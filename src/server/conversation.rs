@@ -298,31 +298,3 @@ pub(crate) fn log_level_of(session: &Session) -> Option<LogLevel> {
 pub(crate) fn hears(session: &Session, level: LogLevel) -> bool {
     level >= log_level_of(session).unwrap_or(LOG_LEVEL)
 }
-
-/// A client that hears nothing and cannot be asked: that of the REST facade.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Nobody;
-
-impl downstream::Client for Nobody {
-    fn capabilities(&self) -> ClientCapabilities {
-        ClientCapabilities::NONE
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        None
-    }
-
-    fn wants_progress(&self) -> bool {
-        false
-    }
-
-    fn is_modern(&self) -> bool {
-        false
-    }
-
-    fn tell(&self, _told: Told) {}
-
-    fn ask(&self, _ask: Ask) -> Pin<Box<dyn Future<Output = AskOutcome> + '_>> {
-        Box::pin(std::future::ready(AskOutcome::Unheard))
-    }
-}

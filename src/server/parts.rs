@@ -27,7 +27,7 @@ use crate::{
     identity::Caller,
     json::{self, Kind, OwnedRaw, Raw, write_string},
     mapping::{
-        self, Resource,
+        Resource,
         budget::{Cut, Missing, cut},
     },
     mcp::{self, File, KEPT_RESULTS, Relayed, Supplement, ToolOutcome},
@@ -171,7 +171,7 @@ pub(crate) fn asked_for(tool: &ViewTool, arguments: Option<Raw<'_>>) -> Asked {
     match next.as_str() {
         Some(handle) if !handle.is_empty() => Asked::Part(handle.into_owned()),
         None if next.kind() != Kind::Null => Asked::Nothing,
-        _ => mapping::without(arguments, NEXT).map_or(Asked::Nothing, Asked::NothingSaid),
+        _ => Asked::NothingSaid(arguments.without(&[NEXT])),
     }
 }
 

@@ -5,15 +5,14 @@
 use std::{rc::Rc, sync::Arc};
 
 use super::{
-    conversation::Nobody,
     core::Core,
     subscriptions::{Ended, Resource, Subscriber},
 };
 use crate::{
     catalog::{UpstreamServer, View},
     downstream::{
-        CallEnvironment, Carried, SessionScope, UpstreamAnswer, UpstreamMethod, UpstreamRequest,
-        Wanted,
+        CallEnvironment, Carried, Nobody, SessionScope, UpstreamAnswer, UpstreamMethod,
+        UpstreamRequest, Wanted,
     },
     mcp::PassOn,
     rt,
@@ -93,7 +92,7 @@ fn ask(
             params: &params,
             is_repeatable: true,
             continues: None,
-            client: &Nobody,
+            client: &Nobody { is_modern: false },
         };
         let asked = core.upstreams.ask(&request, &environment).await;
         if let Ok(UpstreamAnswer::Error(_)) | Err(_) = asked.result {

@@ -1,7 +1,5 @@
 //! All that a server offers.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +10,12 @@ use crate::downstream::error::{Awaited, CallError, UpstreamProblem};
 use crate::downstream::rest::CallEnvironment;
 use crate::json::{OwnedRaw, Raw, write_string};
 use crate::mcp::upstream::{Listing, ListingLimits, NextPage, ServerFacts};
-use crate::mcp::{Ask, AskOutcome, LogLevel, Told};
 use crate::rpc::code;
 use crate::sessions::ClientCapabilities;
 use crate::telemetry::ExecutionId;
 
 use super::office::{Office, within};
-use super::{Client, Discovery, SessionScope, UpstreamAnswer, UpstreamMethod, UpstreamRequest};
+use super::{Discovery, Nobody, SessionScope, UpstreamAnswer, UpstreamMethod, UpstreamRequest};
 
 /// How long all lists together may take.
 const WITHIN: Duration = Duration::from_mins(5);
@@ -31,33 +28,6 @@ const ENVIRONMENT: CallEnvironment<'_> = CallEnvironment {
     trace: None,
     carried: &Carried::NONE,
 };
-
-/// Nobody, who cannot be asked and wants to hear nothing.
-struct Nobody;
-
-impl Client for Nobody {
-    fn capabilities(&self) -> ClientCapabilities {
-        ClientCapabilities::NONE
-    }
-
-    fn log_level(&self) -> Option<LogLevel> {
-        None
-    }
-
-    fn wants_progress(&self) -> bool {
-        false
-    }
-
-    fn is_modern(&self) -> bool {
-        true
-    }
-
-    fn tell(&self, _told: Told) {}
-
-    fn ask(&self, _ask: Ask) -> Pin<Box<dyn Future<Output = AskOutcome> + '_>> {
-        Box::pin(std::future::ready(AskOutcome::Unheard))
-    }
-}
 
 impl Office {
     pub(super) async fn discover(
@@ -169,7 +139,7 @@ impl Office {
             params,
             is_repeatable: true,
             continues: None,
-            client: &Nobody,
+            client: &Nobody { is_modern: true },
         };
         match Box::pin(self.ask(&request, &ENVIRONMENT)).await.result? {
             UpstreamAnswer::Result(result) => Ok(Ok(result)),

@@ -11,6 +11,7 @@
 //! wanted      what of that is wanted, of all cores; subscribing: of resources
 //! discover    all that a server offers
 //! link stream one HTTP request; an event stream as it comes
+//! nobody      the client of what is asked for no client
 //! ```
 //!
 //! Invariants
@@ -26,6 +27,7 @@ mod clock;
 mod discover;
 mod errand;
 mod link;
+mod nobody;
 mod office;
 mod once;
 mod open;
@@ -57,6 +59,7 @@ use crate::settings;
 use super::carried::Carried;
 use super::error::CallError;
 use super::rest::{CallEnvironment, RestCaller};
+pub use nobody::Nobody;
 use office::Office;
 pub use sessions::AtServers;
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::downstream::resilience::pause;
 use crate::json::Raw;
-use crate::mcp::upstream::{Received, UpstreamKind, without};
+use crate::mcp::upstream::{Received, UpstreamKind};
 use crate::mcp::{Ask, AskMethod, AskOutcome};
 use crate::rpc::{OwnedId, RpcError, code};
 use crate::rt::{self, InboxSender, Undelivered, oneshot};
@@ -98,7 +98,7 @@ fn outside(errand: &Errand, session: &Arc<Session>, id: &OwnedId, method: &str, 
         refuse(errand, session, id, code::METHOD_NOT_FOUND, "Method not found");
         return;
     };
-    let ask = Ask { method, params: without(params, &["_meta"]) };
+    let ask = Ask { method, params: params.without(&["_meta"]) };
     if !ask.is_fit() {
         refuse(errand, session, id, code::INVALID_PARAMS, NO_PAGE);
         return;

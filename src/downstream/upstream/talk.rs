@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::json::{OwnedRaw, Raw};
-use crate::mcp::upstream::{Received, without};
+use crate::mcp::upstream::Received;
 use crate::mcp::{Ask, AskMethod, AskOutcome, LogLevel, Told};
 use crate::rpc::{OwnedId, RpcError, code};
 
@@ -115,7 +115,7 @@ impl<'a> Talk<'a> {
         }
         let refused = match AskMethod::of(method) {
             Some(method) if self.asks.len() < ASKS_MAX => {
-                let ask = Ask { method, params: without(params.as_raw(), &["_meta"]) };
+                let ask = Ask { method, params: params.as_raw().without(&["_meta"]) };
                 if ask.is_fit() {
                     self.asks.push((id, self.client().ask(ask)));
                     return;
@@ -141,7 +141,7 @@ impl<'a> Talk<'a> {
                 if !is_ours || !self.client().wants_progress() {
                     return;
                 }
-                Told::Progress(without(raw, &["progressToken", "_meta"]))
+                Told::Progress(raw.without(&["progressToken", "_meta"]))
             }
             "notifications/cancelled" => {
                 let asked = raw.get("requestId").map(Raw::text).unwrap_or_default();
@@ -176,10 +176,10 @@ pub(super) fn said(method: &str, params: Raw<'_>) -> Option<Heard> {
         "notifications/message" => {
             let level = params.get("level").and_then(Raw::as_str);
             let level = level.and_then(|name| LogLevel::of(&name))?;
-            Heard::Told(Told::Message(level, without(params, &["_meta"])))
+            Heard::Told(Told::Message(level, params.without(&["_meta"])))
         }
         "notifications/elicitation/complete" => {
-            Heard::Told(Told::ElicitationComplete(without(params, &["_meta"])))
+            Heard::Told(Told::ElicitationComplete(params.without(&["_meta"])))
         }
         "notifications/tools/list_changed" => Heard::ToolsChanged,
         "notifications/prompts/list_changed" => Heard::PromptsChanged,

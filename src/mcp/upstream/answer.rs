@@ -1,6 +1,6 @@
 //! What the result of a server means (MCP 2026-07-28, `resultType` and multi-round-trip requests).
 
-use crate::json::{Kind, OwnedRaw, Raw};
+use crate::json::{Kind, Raw};
 use crate::mcp::{Ask, AskMethod, Asks};
 use crate::sessions::{ClientCapabilities, Revision};
 
@@ -58,7 +58,7 @@ fn input_required(result: Raw<'_>, capabilities: ClientCapabilities) -> Answered
         let Some(method) = method.and_then(|name| AskMethod::of(&name)) else {
             return Answered::Invalid("it asks what no client can be asked");
         };
-        let params = without(request.get("params").unwrap_or(Raw::EMPTY_OBJECT), &["_meta"]);
+        let params = request.get("params").unwrap_or(Raw::EMPTY_OBJECT).without(&["_meta"]);
         if !capabilities.contains(method.needs(params.as_raw())) {
             return Answered::Invalid("it asks what the client has not declared");
         }
@@ -74,37 +74,10 @@ fn input_required(result: Raw<'_>, capabilities: ClientCapabilities) -> Answered
     Answered::InputRequired { asks, state }
 }
 
-/// An object without these members, for what is said to us and not to the client; an empty one in
-/// place of anything else.
-pub(crate) fn without(params: Raw<'_>, members: &[&str]) -> OwnedRaw {
-    if params.kind() != Kind::Object {
-        return Raw::EMPTY_OBJECT.to_owned();
-    }
-    let is_left_out = |key: &str| members.contains(&key);
-    if !params.entries().any(|(key, _)| is_left_out(&key)) {
-        return params.to_owned();
-    }
-    let mut out = Vec::with_capacity(params.text().len());
-    out.push(b'{');
-    for (key, value) in params.raw_entries() {
-        if key.as_str().is_some_and(|key| is_left_out(&key)) {
-            continue;
-        }
-        if out.len() > 1 {
-            out.push(b',');
-        }
-        out.extend_from_slice(key.text().as_bytes());
-        out.push(b':');
-        out.extend_from_slice(value.text().as_bytes());
-    }
-    out.push(b'}');
-    // It was JSON before, and members were only taken out.
-    OwnedRaw::parse(&out).unwrap_or_else(|_| Raw::EMPTY_OBJECT.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::OwnedRaw;
 
     fn read(text: &str) -> Answered {
         let raw = OwnedRaw::parse(text.as_bytes()).unwrap();

@@ -28,7 +28,6 @@ mod received;
 mod search;
 mod write;
 
-pub(crate) use answer::without;
 pub use answer::{Answered, answered};
 pub use events::{EventReader, StreamEvent};
 pub use facts::{ListChanges, ServerFacts, supported_revisions};
