@@ -60,7 +60,7 @@ pub(super) enum Content {
 pub(super) struct Answer {
     pub(super) line: Box<Line>,
     pub(super) proof: Arc<Proof>,
-    is_sent: bool,
+    pub(super) is_sent: bool,
 }
 
 impl Answer {

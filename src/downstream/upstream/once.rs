@@ -250,6 +250,9 @@ impl<'a> Once<'a> {
                     Came::Messages(messages) => {
                         empty_streams = 0;
                         if let Some(response) = talk.take_in(messages) {
+                            if let Source::Stream(stream) = source {
+                                stream.part(link);
+                            }
                             return Ok(response);
                         }
                         talk.ready().await;

@@ -6,18 +6,26 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::catalog::Proof;
 use crate::downstream::error::CallError;
 use crate::downstream::exchange::{Broken, take};
 use crate::downstream::pool::Line;
 use crate::downstream::rest::INLINE_BYTES_MAX;
+use crate::http::ResponseProgress;
 use crate::mcp::upstream::{EventReader, Received, StreamEvent};
 use crate::rpc::RpcError;
-use crate::rt::WorkError;
+use crate::rt::{self, WorkError};
 
 use super::link::{Answer, Link, messages};
+
+/// How long a stream may take to end behind its answer, and what may still come, for its connection
+/// to be kept.
+const ENDS_WITHIN: Duration = Duration::from_millis(250);
+const LEFT_BYTES_MAX: usize = 16 * 1024;
 
 /// What a stream brought.
 #[derive(Debug)]
@@ -36,6 +44,8 @@ type Reading = Pin<Box<dyn Future<Output = Result<Result<Vec<Received>, RpcError
 pub(super) struct Stream {
     line: Box<Line>,
     proof: Arc<Proof>,
+    /// All of the request was sent, so that its connection may carry another one.
+    is_sent: bool,
     reader: EventReader,
     bytes: Vec<u8>,
     events: VecDeque<StreamEvent>,
@@ -53,11 +63,12 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(answer: Answer, event_bytes_max: usize) -> Self {
-        let Answer { line, proof, .. } = answer;
+        let Answer { line, proof, is_sent } = answer;
         line.deadline.clear();
         Self {
             line,
             proof,
+            is_sent,
             reader: EventReader::new(event_bytes_max),
             bytes: Vec::new(),
             events: VecDeque::new(),
@@ -139,6 +150,29 @@ impl Stream {
         Box::pin(
             async move { workers.run_for(tenant.as_str(), move || messages(&proof, data)).await },
         )
+    }
+
+    /// The answer has come. What is left of the stream should be its end: where that is there, or
+    /// comes within a moment, its connection goes back into the pool.
+    pub(super) fn part(self, link: &Link<'_>) {
+        let Self { mut line, is_sent, mut bytes, .. } = self;
+        let (reach, connection) = (Rc::clone(link.reach), Arc::clone(link.connection));
+        if line.answers.take_body(&mut bytes) == Ok(ResponseProgress::Ready) {
+            let is_reusable = is_sent && line.answers.keep_alive();
+            return reach.give_back(&connection, line, is_reusable);
+        }
+        rt::spawn(async move {
+            line.deadline.set(ENDS_WITHIN);
+            while let Ok(is_more) = take(&mut line, &mut bytes).await {
+                if !is_more {
+                    let is_reusable = is_sent && line.answers.keep_alive();
+                    return reach.give_back(&connection, line, is_reusable);
+                }
+                if bytes.len() > LEFT_BYTES_MAX {
+                    return;
+                }
+            }
+        });
     }
 
     /// Where to go on when it is broken.
