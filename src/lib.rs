@@ -1,11 +1,11 @@
-//! Ringway: HTTP APIs as governed tools for AI clients, over MCP.
+//! Ringway: HTTP and SOAP APIs, and upstream MCP servers, as governed tools for AI clients, over MCP.
 //!
 //! The rooms, from the floor up. Imports point down only; `tests/layers.rs` enforces it.
 //!
 //! ```text
 //! cli                                           commands, one file each
 //! server                                        cores, accept, connection loop, pipeline, routes
-//! downstream                                    calling outside: rest, builtin, pools
+//! downstream                                    calling outside: rest, soap, upstream MCP, builtin; pools
 //! mcp sessions streams identity governance      protocols and rules            (sans-IO)
 //! import                                        API descriptions become entities (sans-IO)
 //! catalog mapping                               entities, snapshot, views; schemas, translation

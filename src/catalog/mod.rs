@@ -3,7 +3,10 @@
 //! ```text
 //! files ──read──▶ Entities ──rows / from_rows──▶ store
 //!                    │
-//!                 compile ──▶ Snapshot ──view(tenant, client application)──▶ View ──▶ tools
+//!                 compile ──▶ Snapshot ──view(tenant, client application)──▶ View ──▶ tools,
+//!                    ▲                                                              prompts,
+//!               Definitions                                                         resources
+//!        (what upstream servers offer)
 //! ```
 //!
 //! [`Entities`] is what was written down, each entity with its file and line. [`Snapshot`] is what

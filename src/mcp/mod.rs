@@ -5,6 +5,20 @@
 //! performs the step; the outcome of an invocation comes back through [`tool_result`], which gives
 //! it the form of the client's revision. Every transport goes this way.
 //!
+//! ```text
+//! method dispatch   what is asked, and the step it leads to
+//! envelope          what a request of the era without sessions says of itself
+//! initialize        how a session begins; discover: what is told without one
+//! call outcome      a tool call and its result; relayed: the result of an upstream server
+//! pass_on           a request that an upstream server answers
+//! paging            lists in pages; templates, resources: those that are no tools
+//! conversation      what client and server say while a request runs; asking, notifications: how it
+//!                   is written for each revision
+//! subscription      what a request listens for
+//! refusal           errors; ending: what every result of a revision has
+//! upstream          the protocol from the other side
+//! ```
+//!
 //! Invariants
 //! - What a client sees depends on its view and its revision, never on how it is connected.
 //! - Lists are finished bytes of the view; nothing is formatted per request but a page's cursor.

@@ -1,5 +1,22 @@
 //! The server: cores, connections, the way of a request, both planes.
 //!
+//! ```text
+//! start cores core       the process, the life of a core, its state; message: between cores
+//! connection pipeline    from bytes to the transport that answers: streamable (modern: the era
+//!                        without sessions), legacy, facade
+//! execute batch          from messages to work; waiting: for the workers first
+//! invoke judge tool_call a tool call, from its name to its outcome; ending: how it ends
+//! pass_on                other requests that upstream servers answer
+//! calls running          what runs, and how its answer reaches the client
+//! conversation           what a running request says to its client, and asks; input_required,
+//!                        request_state: questions that the client answers by asking again
+//! listen subscriptions   who hears what outside requests; watch, listener: where it comes from
+//! upstreams              what upstream servers offer: found out, judged, kept
+//! publication            catalog and keys, and the one way they change
+//! admin                  the admin plane
+//! trail refusal          what is recorded of a request; every way to refuse one
+//! ```
+//!
 //! Invariants worth naming:
 //! - A request is read, judged, executed and answered on the core that accepted its connection.
 //!   What belongs to another core (a stream, an outlet, a running call) is asked of it by one
