@@ -438,7 +438,9 @@ fn requests_are_recorded_counted_and_told_apart_as_others_are() {
     for call in &calls {
         assert_eq!((&call["revision"], call.get("session")), (&json!(MODERN), None), "{call}");
     }
-    assert_eq!(calls[1]["reason"], "header_mismatch");
+    // Connections are on different cores, which write their records in no order.
+    let refused = calls.iter().filter(|call| call["reason"] == "header_mismatch").count();
+    assert_eq!(refused, 1, "{calls:?}");
     let page = server.admin("GET", "/metrics", None).expect(200).text();
     assert!(page.contains("method=\"server/discover\""), "{page}");
 
