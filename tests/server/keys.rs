@@ -35,7 +35,7 @@ fn a_key_from_the_command_line_lives_and_dies() {
     for part in ["never", "high"] {
         assert!(line(&other).contains(part), "{}", line(&other));
     }
-    assert!(!listed.contains(key.rsplit('_').next().unwrap()), "a secret is listed");
+    assert!(!listed.contains(secret_of(&key)), "a secret is listed");
 
     let client = Client::keyless(&server, "demo/assistant").with_key(&key);
     let session = client.in_session(NEWEST);
@@ -132,11 +132,16 @@ fn no_secret_is_kept_or_logged() {
     client.in_session(NEWEST).post(&ping()).expect(200);
     client.with_key(&format!("{key}x")).post(&ping()).expect(401);
     server.stop();
-    // `rwk_{id}_{secret}`; the secret may have `_` itself.
-    let secret = key.splitn(3, '_').nth(2).unwrap();
-    assert!(secret.len() > 20, "{secret}");
+    let secret = secret_of(&key);
     assert!(!server.log_text().contains(secret), "the log tells a key");
     assert!(!holds(server.data(), secret.as_bytes()), "the data directory holds a key");
+}
+
+/// The secret of `rwk_{id}_{secret}`, which may have `_` itself.
+fn secret_of(key: &str) -> &str {
+    let secret = key.splitn(3, '_').nth(2).unwrap();
+    assert!(secret.len() > 20, "{secret}");
+    secret
 }
 
 /// Whether any file below `folder` has these bytes in it.
