@@ -57,8 +57,10 @@ pub(super) struct Slot {
     pub(super) book: Arc<Mutex<Kept>>,
     pace: Pace,
     pub(super) last: Last,
-    /// Operators who wait for the asking that is due.
+    /// Operators who wait for the end of the asking under way.
     waiting: Vec<OneshotSender<()>>,
+    /// Operators who wait for the asking that is due: one that begins after they wanted it.
+    waiting_for_next: Vec<OneshotSender<()>>,
 }
 
 /// How the last askings went. Times are Unix times in milliseconds.
@@ -163,7 +165,8 @@ impl Keeper {
         self.stir(tenant, toolset, |slot| slot.pace.told(now_ms));
     }
 
-    /// An operator wants a server asked now; resolves when it was. `None`: there is none.
+    /// An operator wants a server asked now; resolves when it was, by an asking that began after
+    /// this. `None`: there is none.
     pub(crate) fn refresh(
         &self,
         tenant: &TenantId,
@@ -174,7 +177,7 @@ impl Keeper {
         self.stir(tenant, toolset, |slot| {
             slot.pace.at_once(now_ms);
             if slot.server.is_some() {
-                slot.waiting.push(sender);
+                slot.waiting_for_next.push(sender);
             }
         })
         .then_some(receiver)
@@ -234,6 +237,10 @@ impl Keeper {
             if is_new {
                 slot.pace.at_once(now_ms);
             }
+            if slot.server.is_none() {
+                // It is not asked any more.
+                slot.waiting_for_next.clear();
+            }
         }
         forgotten
     }
@@ -279,6 +286,7 @@ impl Keeper {
                 break;
             }
             slot.pace.begin(now_ms);
+            slot.waiting = std::mem::take(&mut slot.waiting_for_next);
             slot.last.asked_ms = Some(now_unix_ms);
             taken.extend(slot.server.clone());
         }
@@ -419,7 +427,14 @@ impl Slot {
         let last = Last { counts: book.counts(), reach: book.server().reach, ..Last::default() };
         let kept = Kept { stored: book.clone(), now: book, is_closed: false };
         let book = Arc::new(Mutex::new(kept));
-        Self { server: None, book, pace: Pace::new(0), last, waiting: Vec::new() }
+        Self {
+            server: None,
+            book,
+            pace: Pace::new(0),
+            last,
+            waiting: Vec::new(),
+            waiting_for_next: Vec::new(),
+        }
     }
 }
 

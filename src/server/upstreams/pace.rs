@@ -21,8 +21,9 @@ pub(super) struct Pace {
 enum State {
     /// It is asked then.
     Due(u64),
-    /// It is being asked; and again behind that, where it changed meanwhile.
-    Asking { again: bool },
+    /// It is being asked; and again behind that within this time, where somebody wants more than
+    /// this asking may tell.
+    Asking { again_within_ms: Option<u64> },
 }
 
 impl Pace {
@@ -46,25 +47,27 @@ impl Pace {
 
     /// It is asked now.
     pub(super) fn begin(&mut self, now_ms: u64) {
-        self.state = State::Asking { again: false };
+        self.state = State::Asking { again_within_ms: None };
         self.asked_ms = Some(now_ms);
     }
 
     /// It told of a change.
     pub(super) fn told(&mut self, now_ms: u64) {
         let earliest = self.asked_ms.map_or(0, |asked_ms| asked_ms + PAUSE_MS);
-        self.at(earliest.max(now_ms + GATHER_MS));
+        self.at(earliest.max(now_ms + GATHER_MS), PAUSE_MS);
     }
 
-    /// It is to be asked as soon as may be.
+    /// It is to be asked as soon as may be: where it is being asked, once more right behind that.
     pub(super) fn at_once(&mut self, now_ms: u64) {
-        self.at(now_ms);
+        self.at(now_ms, 0);
     }
 
-    fn at(&mut self, at_ms: u64) {
+    fn at(&mut self, at_ms: u64, within_ms: u64) {
         self.state = match self.state {
             State::Due(before) => State::Due(before.min(at_ms)),
-            State::Asking { .. } => State::Asking { again: true },
+            State::Asking { again_within_ms: before } => State::Asking {
+                again_within_ms: Some(before.map_or(within_ms, |before| before.min(within_ms))),
+            },
         };
     }
 
@@ -76,7 +79,10 @@ impl Pace {
         now_ms: u64,
         chance: u64,
     ) {
-        let again = matches!(self.state, State::Asking { again: true });
+        let again_within_ms = match self.state {
+            State::Asking { again_within_ms } => again_within_ms,
+            State::Due(_) => None,
+        };
         let wait_ms = if is_good {
             self.failures = 0;
             let period_ms = settings.refresh_seconds.saturating_mul(1000);
@@ -89,7 +95,7 @@ impl Pace {
             // A half to the whole.
             wait_ms / 2 + part(wait_ms / 2, chance)
         };
-        let wait_ms = if again { wait_ms.min(PAUSE_MS) } else { wait_ms };
+        let wait_ms = wait_ms.min(again_within_ms.unwrap_or(u64::MAX));
         self.state = State::Due(now_ms.saturating_add(wait_ms));
     }
 }
@@ -124,6 +130,19 @@ mod tests {
         assert_eq!(pace.due_ms(), Some(2030));
         pace.at_once(2000);
         assert_eq!(pace.due_ms(), Some(2000));
+    }
+
+    #[test]
+    fn who_wants_it_asked_while_it_is_asked_has_it_asked_again_at_once() {
+        let settings = settings::Discovery::default();
+        for is_good in [true, false] {
+            let mut pace = Pace::new(0);
+            pace.begin(0);
+            pace.at_once(1);
+            pace.told(2);
+            pace.end(is_good, &settings, 3, 7);
+            assert_eq!(pace.due_ms(), Some(3));
+        }
     }
 
     proptest! {
