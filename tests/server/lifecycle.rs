@@ -209,8 +209,9 @@ fn a_reader_that_falls_behind_is_dropped_and_loses_nothing() {
     let mut again = client.stream(slow.last.as_deref()).unwrap();
     client.delete().expect(204);
     received += again.rest().len();
-    // Messages that came while nobody was attached are not kept: lists are read again.
-    assert!(received <= notified && notified - received <= 50, "{received} of {notified}");
+    // Messages that came while nobody was attached are not kept: lists are read again. There are
+    // fewer of them than two rounds: the count of open streams follows a stream's end.
+    assert!(received <= notified && notified - received < 100, "{received} of {notified}");
 }
 
 #[test]
