@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::lane::{Buffer, Lane, Mark, Urgency};
+use super::buffer::{Buffer, Mark};
+use super::lane::{Lane, Urgency};
 use super::shared::Shared;
 
 /// A lane, and the buffers its own are exchanged for.

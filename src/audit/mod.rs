@@ -23,6 +23,7 @@
 //! This room must not decide anything: what a record says is up to its callers, and so is what may
 //! be in a payload.
 
+mod buffer;
 mod chain;
 mod compose;
 mod directory;

@@ -120,6 +120,65 @@ pub(super) struct Shown {
     fragment: Weak<Fragment>,
 }
 
+/// What the parts of a tool that calls an API are compiled to, each by itself.
+struct RestPlans {
+    messages: Option<Messages>,
+    polling: Option<CompiledPolling>,
+    total_timeout: Option<Duration>,
+    request: RequestPlan,
+    effects: Effects,
+    response: ResponsePlan,
+    output: Option<OutputSchema>,
+}
+
+impl RestPlans {
+    /// All that is wrong comes back, not only the first.
+    fn compile(tool: &Tool, backing: Backing<'_>) -> Result<Self, Vec<String>> {
+        let mut faults = faults::of_tool(tool);
+        faults::of_mapping(tool, &mut faults);
+        let messages = backing.messages(tool, &mut faults);
+        let polling = tool.polling.as_ref().map(|rule| CompiledPolling::compile(rule, &mut faults));
+        check_key_header(tool, &mut faults);
+        let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
+        let total_timeout = noted(total_timeout, &mut faults);
+        let body = RequestBody {
+            format: tool.body_format,
+            content_type: tool.body_content_type.as_deref(),
+            requires: &tool.requires,
+        };
+        // One that is missing is a fault already.
+        let method = tool.method.unwrap_or(ToolMethod::Post);
+        let request = RequestPlan::compile(method.as_str(), &tool.path, &tool.fields, body);
+        let request = request
+            .map_err(|errors| faults.extend(errors.into_iter().map(|error| error.to_string())))
+            .ok();
+        let effects = request.as_ref().map(|request| Effects::compile(tool, request, &mut faults));
+        let unmapped = if tool.pass_unmapped { Unmapped::Keep } else { Unmapped::Drop };
+        let response = ResponsePlan::compile(&tool.response_fields, unmapped)
+            .and_then(|plan| Ok((plan, mapping::output(&tool.response_fields)?)))
+            .map_err(|errors| {
+                let told = errors.into_iter().map(|error| format!("response_fields: {error}"));
+                faults.extend(told);
+            })
+            .ok();
+        if let Some(connection) = backing.connection {
+            check_set(tool, connection, &mut faults);
+            if tool.connection.is_some() && connection.has_query() {
+                faults.push(format!("connection: {}", query_fault(&connection.id)));
+            }
+        }
+        match (request, effects, response, total_timeout) {
+            (Some(request), Some(effects), Some((response, output)), Some(total_timeout))
+                if faults.is_empty() =>
+            {
+                let polling = polling.flatten();
+                Ok(Self { messages, polling, total_timeout, request, effects, response, output })
+            }
+            _ => Err(faults),
+        }
+    }
+}
+
 impl CompiledTool {
     /// The full schema of the arguments.
     pub fn input_schema(&self) -> &Value {
@@ -226,47 +285,9 @@ impl CompiledTool {
         tool: &Arc<Tool>,
         backing: Backing<'_>,
     ) -> Result<Option<Self>, Vec<String>> {
-        let mut faults = faults::of_tool(tool);
-        faults::of_mapping(tool, &mut faults);
-        let messages = backing.messages(tool, &mut faults);
-        let polling = tool.polling.as_ref().map(|rule| CompiledPolling::compile(rule, &mut faults));
-        check_key_header(tool, &mut faults);
-        let total_timeout = timeout("total_timeout_ms", tool.total_timeout_ms);
-        let total_timeout = noted(total_timeout, &mut faults);
-        let body = RequestBody {
-            format: tool.body_format,
-            content_type: tool.body_content_type.as_deref(),
-            requires: &tool.requires,
-        };
-        // One that is missing is a fault already.
-        let method = tool.method.unwrap_or(ToolMethod::Post);
-        let request = RequestPlan::compile(method.as_str(), &tool.path, &tool.fields, body);
-        let request = request
-            .map_err(|errors| faults.extend(errors.into_iter().map(|error| error.to_string())))
-            .ok();
-        let effects = request.as_ref().map(|request| Effects::compile(tool, request, &mut faults));
-        let unmapped = if tool.pass_unmapped { Unmapped::Keep } else { Unmapped::Drop };
-        let response = ResponsePlan::compile(&tool.response_fields, unmapped)
-            .and_then(|plan| Ok((plan, mapping::output(&tool.response_fields)?)))
-            .map_err(|errors| {
-                let told = errors.into_iter().map(|error| format!("response_fields: {error}"));
-                faults.extend(told);
-            })
-            .ok();
-        if let Some(connection) = backing.connection {
-            check_set(tool, connection, &mut faults);
-            if tool.connection.is_some() && connection.has_query() {
-                faults.push(format!("connection: {}", query_fault(&connection.id)));
-            }
-        }
-        let plans = (request, effects, response, total_timeout);
-        let (Some(request), Some(effects), Some((response, output)), Some(total_timeout)) = plans
-        else {
-            return Err(faults);
-        };
-        if !faults.is_empty() {
-            return Err(faults);
-        }
+        let plans = RestPlans::compile(tool, backing)?;
+        let RestPlans { messages, polling, total_timeout, request, effects, response, output } =
+            plans;
         let connection = backing.connection.filter(|_| backing.kind != ToolsetKind::Mcp);
         let Some(connection) = connection.filter(|_| backing.is_of(messages.as_ref())) else {
             return Ok(None);
@@ -300,7 +321,7 @@ impl CompiledTool {
             secrets: constants::of_tool(tool),
             limit: tool.limit,
             weight: tool.weight.unwrap_or(1),
-            polling: polling.flatten(),
+            polling,
             idempotency_key_header: tool.idempotency_key_header.as_deref().map(Into::into),
             is_repeatable: match tool.idempotency_key_header {
                 Some(_) => Some(true),

@@ -93,19 +93,8 @@ impl CompiledTool {
         let schema_hash = schema_hash(input, output.as_ref());
         let told = Hints::told(entry.get("annotations"));
         let hints = told.but_for(said);
-        let is_trusted = match server.settings.definitions {
-            DefinitionTrust::Trust | DefinitionTrust::ApproveNew => true,
-            DefinitionTrust::Pin => false,
-        };
-        let trusted = if is_trusted { told } else { Hints::default() }.but_for(said);
-        let base = said.and_then(|tool| tool.side_effect).unwrap_or_else(|| trusted.side_effect());
-        let has_argument = |path: &str| plan.has_single_argument(path);
-        let by = said.and_then(|tool| tool.side_effect_by.as_ref());
-        let effects = Effects::of(base, by, plan.input_schema(), has_argument, &mut notes);
-        if by.is_some() && effects.by_argument.is_none() {
-            // Without it a call might pass for less than it does.
-            return Err(notes.pop().unwrap_or_default());
-        }
+        let trusted = told.trusted(server.settings.definitions).but_for(said);
+        let effects = effects(said, trusted, &plan, &mut notes)?;
         let is_destructive = effects.worst() == SideEffect::Destructive;
         let confirmation = said.and_then(|tool| tool.confirmation_recommended);
         let confirm = said.and_then(|tool| tool.confirm);
@@ -180,6 +169,27 @@ impl CompiledTool {
     }
 }
 
+/// What calls do: what an operator says, else what the hints do that are trusted.
+///
+/// # Errors
+/// What the operator says of an argument cannot be kept to: without it a call might pass for less
+/// than it does.
+fn effects(
+    said: Option<&Arc<Tool>>,
+    trusted: Hints,
+    plan: &PassedPlan,
+    notes: &mut Vec<String>,
+) -> Result<Effects, String> {
+    let base = said.and_then(|tool| tool.side_effect).unwrap_or_else(|| trusted.side_effect());
+    let has_argument = |path: &str| plan.has_single_argument(path);
+    let by = said.and_then(|tool| tool.side_effect_by.as_ref());
+    let effects = Effects::of(base, by, plan.input_schema(), has_argument, notes);
+    if by.is_some() && effects.by_argument.is_none() {
+        return Err(notes.pop().unwrap_or_default());
+    }
+    Ok(effects)
+}
+
 impl Hints {
     /// What a server says; what is no boolean says nothing.
     fn told(annotations: Option<Raw<'_>>) -> Self {
@@ -189,6 +199,14 @@ impl Hints {
             destructive: said("destructiveHint"),
             idempotent: said("idempotentHint"),
             open_world: said("openWorldHint"),
+        }
+    }
+
+    /// What counts of a server's word.
+    fn trusted(self, trust: DefinitionTrust) -> Self {
+        match trust {
+            DefinitionTrust::Trust | DefinitionTrust::ApproveNew => self,
+            DefinitionTrust::Pin => Self::default(),
         }
     }
 

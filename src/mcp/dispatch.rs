@@ -123,43 +123,14 @@ fn request<'a>(
             paging::page(&Templates(view, shape), context.page_size, params)?
         }
         Method::PromptsList => paging::page(&Prompts(view, shape), context.page_size, params)?,
-        Method::ResourcesRead => {
-            let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
-            let uri = uri
-                .ok_or_else(|| RpcError::invalid_params("resources/read needs `uri`, a string"))?;
-            match resources::read(view, &uri) {
-                Some(resources::Found::Text(body)) => body,
-                Some(resources::Found::Kept) => return Ok(Step::ReadKept(uri)),
-                None => match PassOn::read(view, &uri) {
-                    Some(passed_on) => return Ok(Step::PassOn(passed_on)),
-                    None => return Err(unknown_resource(&uri)),
-                },
-            }
-        }
-        Method::PromptsGet => {
-            let name = params.and_then(|params| params.get("name")).and_then(Raw::as_str);
-            let name =
-                name.ok_or_else(|| RpcError::invalid_params("prompts/get needs `name`, a string"))?;
-            match (view.prompt(&name), PassOn::prompt(view, &name, params)) {
-                (Some(prompt), _) => resources::messages(prompt),
-                (None, Some(passed_on)) => return Ok(Step::PassOn(passed_on)),
-                (None, None) => return Err(unknown_prompt(&name)),
-            }
-        }
+        Method::ResourcesRead => return resource(view, params),
+        Method::PromptsGet => return prompt(view, params),
         // What sessions hold, where a server of the view makes use of it.
         Method::SetLevel if Offers::of(view, context.revision).logging => return level(params),
         Method::Subscribe | Method::Unsubscribe
             if Offers::of(view, context.revision).subscriptions =>
         {
-            let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
-            let text = "resources/subscribe and resources/unsubscribe need `uri`, a string";
-            let uri = uri.ok_or_else(|| RpcError::invalid_params(text))?;
-            if view.upstream_of_resource(&uri).is_some() {
-                return Ok(Step::Subscribe(uri, method == Method::Subscribe));
-            }
-            // What the catalog itself has does not change while it is listed.
-            resources::read(view, &uri).ok_or_else(|| unknown_resource(&uri))?;
-            ResultBody::EMPTY
+            return subscription(view, method == Method::Subscribe, params);
         }
         // Its answer is a stream, which is for the transport to open where there are streams.
         Method::Listen => return Err(method_not_found(name)),
@@ -176,6 +147,47 @@ fn request<'a>(
         }
     };
     Ok(Step::Reply(body))
+}
+
+fn resource<'a>(view: &View, params: Option<Raw<'a>>) -> Result<Step<'a>, RpcError> {
+    let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
+    let uri =
+        uri.ok_or_else(|| RpcError::invalid_params("resources/read needs `uri`, a string"))?;
+    match resources::read(view, &uri) {
+        Some(resources::Found::Text(body)) => Ok(Step::Reply(body)),
+        Some(resources::Found::Kept) => Ok(Step::ReadKept(uri)),
+        None => match PassOn::read(view, &uri) {
+            Some(passed_on) => Ok(Step::PassOn(passed_on)),
+            None => Err(unknown_resource(&uri)),
+        },
+    }
+}
+
+fn prompt<'a>(view: &View, params: Option<Raw<'a>>) -> Result<Step<'a>, RpcError> {
+    let name = params.and_then(|params| params.get("name")).and_then(Raw::as_str);
+    let name =
+        name.ok_or_else(|| RpcError::invalid_params("prompts/get needs `name`, a string"))?;
+    match (view.prompt(&name), PassOn::prompt(view, &name, params)) {
+        (Some(prompt), _) => Ok(Step::Reply(resources::messages(prompt))),
+        (None, Some(passed_on)) => Ok(Step::PassOn(passed_on)),
+        (None, None) => Err(unknown_prompt(&name)),
+    }
+}
+
+fn subscription<'a>(
+    view: &View,
+    is_wanted: bool,
+    params: Option<Raw<'a>>,
+) -> Result<Step<'a>, RpcError> {
+    let uri = params.and_then(|params| params.get("uri")).and_then(Raw::as_str);
+    let text = "resources/subscribe and resources/unsubscribe need `uri`, a string";
+    let uri = uri.ok_or_else(|| RpcError::invalid_params(text))?;
+    if view.upstream_of_resource(&uri).is_some() {
+        return Ok(Step::Subscribe(uri, is_wanted));
+    }
+    // What the catalog itself has does not change while it is listed.
+    resources::read(view, &uri).ok_or_else(|| unknown_resource(&uri))?;
+    Ok(Step::Reply(ResultBody::EMPTY))
 }
 
 fn level(params: Option<Raw<'_>>) -> Result<Step<'_>, RpcError> {

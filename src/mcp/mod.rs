@@ -55,6 +55,8 @@ mod governed_tests;
 #[cfg(test)]
 mod modern_tests;
 #[cfg(test)]
+mod outcome_tests;
+#[cfg(test)]
 mod tests;
 
 pub use asking::{answer, cancel_question, input_required, question};

@@ -13,6 +13,7 @@
 //!   whoever calls `ask` stops its own clock until that returns.
 
 mod question;
+mod shares;
 mod suspended;
 mod way;
 
@@ -29,10 +30,8 @@ use std::{
 
 pub(crate) use self::{
     question::{Questions, answered, unheard},
-    suspended::{
-        Abandoned, HeardBody, Resume, Suspended, SuspendedShares, request_state, resumed,
-        suspendable,
-    },
+    shares::SuspendedShares,
+    suspended::{Abandoned, HeardBody, Resume, Suspended, request_state, resumed, suspendable},
     way::{Said, SaidKind, Sink, Way, Ways},
 };
 use super::{core::Core, execute::Asking, message::CoreMessage, request_state::Binding};

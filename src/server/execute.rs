@@ -1,26 +1,24 @@
 //! From JSON-RPC messages to answers: what is known at once, and what has to run.
 //!
 //! Both transports of the protocol come through here. A tool call is handed to `invoke`, which
-//! knows nothing of JSON-RPC; here its ending becomes a reply. What is too large for a core is waited
+//! knows nothing of JSON-RPC; `answer` makes a reply of its ending. What is too large for a core is waited
 //! for before the work counts as begun, so that it is refused as everything else is.
 
 use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
 use super::{
+    answer::{answered, reason_of, replied, shape_large, shared_by},
     batch,
     conversation::{self, Conversation, Way},
-    ending::{Ended, Ending, Refused},
-    input_required,
+    ending::{Ended, Ending},
     invoke::{self, Beginning, Begun, Partner, ToolRequest},
     note,
-    offload::{self, INLINE_BYTES_MAX},
-    parts::ReadResource,
     pass_on::PassedOn,
     refusal::Refusal,
-    running::{Answered, Job, Outcome, Registration, Running, Single, cancelled},
+    running::{Job, Outcome, Registration, Running, Single, cancelled},
     subscriptions::{Resource, Subscriber},
     tool_call::ToolCall,
-    trail::{Origin, Trail, call_type_of},
+    trail::{Origin, Trail, call_type_of, subject},
     waiting::Waiting,
     watch,
 };
@@ -28,10 +26,9 @@ use crate::{
     audit,
     governance::{Class, Level, Limited},
     http::RequestView,
-    json::Kind,
     mcp::{
         self, Caching, DispatchContext, Envelope, Initialization, Invocation, LogLevel, PassOn,
-        Revision, Step, Supplement, ToolOutcome,
+        Revision, Step,
     },
     rpc::{Id, Incoming, Message, OwnedId, Reply, ResultBody, RpcError, code},
     sessions::Session,
@@ -247,63 +244,80 @@ pub(super) fn request(
         Step::Reply(body) => Ok(body),
         Step::Error(error) => Err(error),
         Step::SetLevel(level) => Ok(set_level(asking, level)),
-        Step::Subscribe(uri, is_wanted) => match (subscribe(asking, &uri, is_wanted), trail) {
-            (Ok(request), Some(trail)) => {
-                return Ok(Next::Entry(pass_on(asking, id.to_owned_id(), message, request, trail)));
-            }
-            (Ok(_), None) => return Err(RpcError::internal().into()),
-            (Err(error), of_error) => {
-                trail = of_error;
-                Err(error)
-            }
-        },
-        Step::Initialize(initialization) => match open_session(&initialization) {
-            Ok(session) => {
-                if let Some(trail) = &mut trail {
-                    trail.opened(&session);
-                }
-                Ok(initialization.result)
-            }
-            Err(refusal) => {
-                if let Some(trail) = trail {
-                    trail.refuse(refusal.reason());
-                }
-                return Err(refusal);
-            }
-        },
-        Step::Invoke(invocation) => match trail {
-            Some(trail) => return invoke(asking, id.to_owned_id(), message, &invocation, trail),
-            None => Err(RpcError::internal()),
-        },
-        Step::MakeToolsList(shape) => match trail {
-            Some(trail) => return Ok(Next::Waiting(Waiting::List(Box::new(trail), shape))),
-            None => Err(RpcError::internal()),
-        },
-        Step::ReadKept(uri) => match trail {
-            Some(trail) => {
-                return Ok(Next::Waiting(Waiting::Kept(Box::new(trail), (&*uri).into())));
-            }
-            None => Err(RpcError::internal()),
-        },
-        Step::PassOn(request) => match trail {
-            Some(trail) => {
-                return Ok(Next::Entry(pass_on(asking, id.to_owned_id(), message, request, trail)));
-            }
-            None => Err(RpcError::internal()),
-        },
-        // None of these comes of a request.
-        Step::Accepted | Step::Cancel(_) | Step::Answer(..) | Step::RootsChanged => {
-            Err(RpcError::internal())
+        Step::Initialize(initialization) => {
+            Ok(initialize(initialization, open_session, &mut trail)?)
         }
+        // All else is of methods that leave a record.
+        step => match trail {
+            Some(trail) => return go_on(asking, id, message, step, trail),
+            None => Err(RpcError::internal()),
+        },
     };
     let body = body.map(|body| (body, None));
     let caching = if method.is_cacheable() { shared_by(asking) } else { Caching::Unsaid };
     Ok(Next::Entry(replied(asking, id, message, trail, body, caching)))
 }
 
-/// For whom what a client is told of its view may be kept.
-pub(super) fn shared_by(asking: &Asking<'_>) -> Caching {
-    if asking.origin.view.is_public() { Caching::Public } else { Caching::Private }
+/// Opens a session; where it is refused the request is.
+fn initialize(
+    initialization: Initialization<'_>,
+    open_session: OpenSession<'_>,
+    trail: &mut Option<Trail>,
+) -> Result<ResultBody, Refusal> {
+    match open_session(&initialization) {
+        Ok(session) => {
+            if let Some(trail) = trail {
+                trail.opened(&session);
+            }
+            Ok(initialization.result)
+        }
+        Err(refusal) => {
+            if let Some(trail) = trail.take() {
+                trail.refuse(refusal.reason());
+            }
+            Err(refusal)
+        }
+    }
+}
+
+/// What becomes of a request that its first step does not answer.
+fn go_on(
+    asking: &Asking<'_>,
+    id: Id<'_>,
+    message: &Message<'_>,
+    step: Step<'_>,
+    trail: Trail,
+) -> Result<Next, Refusal> {
+    let error = match step {
+        Step::Invoke(invocation) => {
+            return invoke(asking, id.to_owned_id(), message, &invocation, trail);
+        }
+        Step::MakeToolsList(shape) => {
+            return Ok(Next::Waiting(Waiting::List(Box::new(trail), shape)));
+        }
+        Step::ReadKept(uri) => {
+            return Ok(Next::Waiting(Waiting::Kept(Box::new(trail), (&*uri).into())));
+        }
+        Step::PassOn(request) => {
+            return Ok(Next::Entry(pass_on(asking, id.to_owned_id(), message, request, trail)));
+        }
+        Step::Subscribe(uri, is_wanted) => match subscribe(asking, &uri, is_wanted) {
+            Ok(request) => {
+                return Ok(Next::Entry(pass_on(asking, id.to_owned_id(), message, request, trail)));
+            }
+            Err(error) => error,
+        },
+        // None of these comes of a request, or is answered by now.
+        Step::Reply(_)
+        | Step::Error(_)
+        | Step::SetLevel(_)
+        | Step::Initialize(_)
+        | Step::Accepted
+        | Step::Cancel(_)
+        | Step::Answer(..)
+        | Step::RootsChanged => RpcError::internal(),
+    };
+    Ok(Next::Entry(replied(asking, id, message, Some(trail), Err(error), Caching::Unsaid)))
 }
 
 /// Keeps how grave what a session hears of must be. Outside sessions there is nothing to keep it in,
@@ -342,67 +356,6 @@ fn subscribe(asking: &Asking<'_>, uri: &str, is_wanted: bool) -> Result<PassOn, 
         subscriptions.unsubscribe(&subscriber, &resource);
     }
     Ok(PassOn::subscription(server, uri, is_wanted))
-}
-
-/// The entry of a request that is answered.
-pub(super) fn replied(
-    asking: &Asking<'_>,
-    id: Id<'_>,
-    message: &Message<'_>,
-    trail: Option<Trail>,
-    body: Result<ReadResource, RpcError>,
-    caching: Caching,
-) -> Entry {
-    let method = message.method().map_or(mcp::Method::Other, mcp::Method::of);
-    let label = if body.is_ok() { OutcomeLabel::Ok } else { OutcomeLabel::Error };
-    let elapsed = asking.origin.arrived.elapsed();
-    asking.origin.core.metrics.request(MethodLabel::of(method.name()), label, elapsed);
-    let reason = body.as_ref().err().map(reason_of);
-    let (body, meta) = match body {
-        Ok((body, meta)) => (Ok(body), meta),
-        Err(error) => (Err(error), None),
-    };
-    let server = &asking.origin.core.shared.server_info;
-    let body = server.answer(body, meta.as_deref(), caching, asking.revision);
-    let reply = Reply::new(id.to_owned_id(), body);
-    if let Some(mut trail) = trail {
-        trail.asked = subject(method, message);
-        trail.took = Some(elapsed);
-        let outcome = if let Ok(body) = &reply.body {
-            if method == mcp::Method::ToolsList {
-                trail.keep_listed(body);
-            }
-            audit::Outcome::Ok
-        } else {
-            trail.denied(reason.unwrap_or("failed"));
-            audit::Outcome::Error
-        };
-        trail.close(outcome, reply.len());
-    }
-    Entry::Done(reply)
-}
-
-/// What a request asks for by name, where that is no tool.
-fn subject(method: mcp::Method, message: &Message<'_>) -> Option<Box<str>> {
-    let key = match method {
-        mcp::Method::ResourcesRead | mcp::Method::Subscribe | mcp::Method::Unsubscribe => "uri",
-        mcp::Method::PromptsGet | mcp::Method::ToolsCall => "name",
-        _ => return None,
-    };
-    let params = message.params().filter(|params| params.kind() == Kind::Object)?;
-    let name = params.get(key)?.as_str()?;
-    Some(invoke::shortened(&name))
-}
-
-/// The reason of a request that was answered with this error, as records name it.
-pub(super) fn reason_of(error: &RpcError) -> &'static str {
-    match error.code {
-        code::METHOD_NOT_FOUND => "method_not_found",
-        code::RESOURCE_NOT_FOUND => "unknown_resource",
-        code::INVALID_PARAMS => "invalid_params",
-        code::INVALID_REQUEST => "invalid_request",
-        _ => "failed",
-    }
 }
 
 fn invoke(
@@ -504,68 +457,4 @@ fn pass_on(
 pub(super) fn note_cancelled(origin: &Origin<'_>) {
     let elapsed = origin.arrived.elapsed();
     origin.core.metrics.request(MethodLabel::ToolsCall, OutcomeLabel::Cancelled, elapsed);
-}
-
-/// A large result of an upstream in the form of a revision, which is work for a worker. Where there
-/// is none free it is done on the core: the call was made, and its answer is owed.
-async fn shape_large(ended: &Ended, revision: Revision) -> Option<Shaped> {
-    let Ending::Ran(outcome @ ToolOutcome::Relayed(relayed)) = &ended.ending else { return None };
-    if relayed.len() <= INLINE_BYTES_MAX {
-        return None;
-    }
-    let (outcome, supplement) = (outcome.clone(), ended.supplement.clone());
-    let shape = move || mcp::tool_result(&outcome, &supplement, revision, false);
-    offload::run(&ended.trail.core, &ended.trail.view, shape).await.ok()
-}
-
-type Shaped = Result<ResultBody, RpcError>;
-
-/// A call's ending as the client's revision has it. Of a large result that is there already.
-fn answered(mut ended: Ended, shaped: Option<Shaped>, revision: Revision, id: OwnedId) -> Answered {
-    let outcome = ended.settle();
-    let Ended { ending, mut supplement, trail, conversation, .. } = ended;
-    let mut meta = if revision.is_modern() { supplement.meta.take() } else { None };
-    if let (Ending::Ran(ToolOutcome::Relayed(relayed)), true) = (&ending, revision.is_modern()) {
-        meta = relayed.meta(meta.as_deref());
-    }
-    let owes_object = trail.tool.as_ref().is_some_and(|tool| tool.owes_object());
-    let body = match ending {
-        Ending::Ran(outcome) => match shaped {
-            Some(shaped) => shaped,
-            None => mcp::tool_result(&outcome, &supplement, revision, owes_object),
-        },
-        // What went wrong on the way is for the model to read, as an API's refusal is.
-        Ending::Failed(error) => failure(error.to_string(), revision),
-        Ending::Limited(limited) => failure(limited.text(), revision),
-        Ending::Told(error) => Err(mcp::relayed_error(error, false, revision)),
-        Ending::InputRequired { asks, state } => {
-            let conversation = conversation.as_deref();
-            let body = input_required::result(&trail, conversation, &asks, state.as_deref());
-            return closed(trail, outcome, id, body);
-        }
-        Ending::Refused(Refused::Unknown) => Err(mcp::unknown_tool(trail.asked())),
-        Ending::Refused(refused) => failure(refused.text(&trail), revision),
-        Ending::Cancelled => {
-            drop(trail);
-            return Answered::Cancelled(id);
-        }
-    };
-    let server = &trail.core.shared.server_info;
-    let body = server.answer(body, meta.as_deref(), Caching::Unsaid, revision);
-    closed(trail, outcome, id, body)
-}
-
-fn closed(
-    trail: Trail,
-    outcome: audit::Outcome,
-    id: OwnedId,
-    body: Result<ResultBody, RpcError>,
-) -> Answered {
-    let reply = Reply::new(id, body);
-    trail.close(outcome, reply.len());
-    Answered::Reply(reply)
-}
-
-fn failure(text: String, revision: Revision) -> Result<ResultBody, RpcError> {
-    mcp::tool_result(&ToolOutcome::Failure { text }, &Supplement::NONE, revision, false)
 }

@@ -5,6 +5,7 @@
 //! connection pipeline    from bytes to the transport that answers: streamable (modern: the era
 //!                        without sessions), legacy, facade
 //! execute batch          from messages to work; waiting: for the workers first
+//! answer                 what came of a request, as a reply in its client's revision
 //! invoke judge tool_call a tool call, from its name to its outcome; ending: how it ends
 //! pass_on                other requests that upstream servers answer
 //! calls running          what runs, and how its answer reaches the client
@@ -30,6 +31,7 @@
 mod admin;
 mod along;
 mod announce;
+mod answer;
 mod appliance;
 mod batch;
 mod calls;

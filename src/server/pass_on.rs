@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use super::{
     along::{Along, scope},
+    answer::reason_of,
     conversation::Conversation,
-    execute::{self, Asking},
+    execute::Asking,
     input_required::{self, Continued},
     invoke::Partner,
     running::{Answered, Registration},
@@ -103,7 +104,7 @@ impl PassedOn {
                 if let (mcp::Method::Subscribe, Some(key)) = (request.method, trail.session()) {
                     unsubscribe(&trail, &request, key);
                 }
-                trail.denied(execute::reason_of(error));
+                trail.denied(reason_of(error));
                 (audit::Outcome::Error, OutcomeLabel::Error)
             }
         };

@@ -115,10 +115,7 @@ impl Publication {
         let now = Declared::of(&declared);
         let news = before.news(&now, &declared, &stored);
         let (entities, changes, version, snapshot) = news_or_all(news, &declared, &mut compile)?;
-        let mut keys = KeyTable::default();
-        for (_, record) in all_rows(store, Tree::Keys)? {
-            keys.insert(KeyRecord::decode(&record)?);
-        }
+        let mut keys = stored_keys(store)?;
         let mut batch = Batch::new();
         before.write(&now, &mut batch);
         let former_rows = keep_former(&snapshot, former_rows, &mut batch);
@@ -129,13 +126,7 @@ impl Publication {
             Some(write(&record, &log, &seal, &mut batch)?)
         };
         stale.reseal(store, &seal)?;
-        for record in new_keys {
-            // A key that is known stays as it is: it may have been revoked.
-            if keys.find(record.id).is_none() {
-                batch.put(Tree::Keys, record.id.as_bytes(), &record.encode());
-                keys.insert(record);
-            }
-        }
+        take_in(new_keys, &mut keys, &mut batch);
         if !batch.is_empty() {
             store.write_blocking(batch)?;
         }
@@ -403,6 +394,24 @@ impl Publication {
         let version = published.version;
         self.current.store(Arc::new(published));
         self.version.store(version, Ordering::Release);
+    }
+}
+
+fn stored_keys(store: &Store) -> Result<KeyTable, ChangeError> {
+    let mut keys = KeyTable::default();
+    for (_, record) in all_rows(store, Tree::Keys)? {
+        keys.insert(KeyRecord::decode(&record)?);
+    }
+    Ok(keys)
+}
+
+/// Adds keys to those there are. One that is known stays as it is: it may have been revoked.
+fn take_in(new_keys: Vec<KeyRecord>, keys: &mut KeyTable, batch: &mut Batch) {
+    for record in new_keys {
+        if keys.find(record.id).is_none() {
+            batch.put(Tree::Keys, record.id.as_bytes(), &record.encode());
+            keys.insert(record);
+        }
     }
 }
 

@@ -20,8 +20,10 @@ use super::{
 };
 use crate::{
     audit::Transport,
+    catalog::View,
     governance::{Handles, Listening},
     http::{Known, RequestView, accept::Accepts},
+    identity::Caller,
     mcp::{Envelope, Initialization, Revision},
     rpc::{self, Incoming, Message, RpcError},
     rt,
@@ -71,20 +73,9 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         way: OnceCell::new(),
     };
     let (core, view, caller) = (admission.core, &admission.view, admission.caller);
-    let mut opened: Option<(SessionId, Arc<Session>)> = None;
+    let mut opened = None;
     let mut open_session = |initialization: &Initialization<'_>| {
-        let introduction = Introduction {
-            revision: initialization.revision,
-            client: initialization.client(),
-            capabilities: initialization.capabilities,
-        };
-        let fresh = session::open(core, view, caller, &introduction)?;
-        let session = fresh.1.clone();
-        // Of a batch of initializations the last one counts.
-        if let Some((_, older)) = opened.replace(fresh) {
-            session::end(core, older.key());
-        }
-        Ok(session)
+        open_session(core, view, caller, initialization, &mut opened)
     };
     let work = execute::begin(&asking, &incoming, &mut open_session).await?;
     let revision = asking.revision;
@@ -106,6 +97,27 @@ pub(crate) async fn post(mut admission: Admission<'_>) -> Result<Answer, Refusal
         }
         Work::Running(job) => Answer::Waiting(Box::new(Waiting { job, answering })),
     })
+}
+
+/// Opens the session of a POST. Of a batch of initializations the last one counts.
+fn open_session(
+    core: &Rc<Core>,
+    view: &Arc<View>,
+    caller: Caller,
+    initialization: &Initialization<'_>,
+    opened: &mut Option<(SessionId, Arc<Session>)>,
+) -> Result<Arc<Session>, Refusal> {
+    let introduction = Introduction {
+        revision: initialization.revision,
+        client: initialization.client(),
+        capabilities: initialization.capabilities,
+    };
+    let fresh = session::open(core, view, caller, &introduction)?;
+    let session = fresh.1.clone();
+    if let Some((_, older)) = opened.replace(fresh) {
+        session::end(core, older.key());
+    }
+    Ok(session)
 }
 
 /// What is settled about a POST before its messages are looked at one by one.
@@ -145,7 +157,7 @@ pub(super) fn initializes(incoming: &Incoming<'_>) -> bool {
     }
 }
 
-fn allow_without_session(core: &Core, view: &crate::catalog::View) -> Result<(), Refusal> {
+fn allow_without_session(core: &Core, view: &View) -> Result<(), Refusal> {
     let by_default = core.shared.settings.runtime.mcp.sse.require_session;
     if view.require_session.unwrap_or(by_default) { Err(Refusal::SessionRequired) } else { Ok(()) }
 }

@@ -12,15 +12,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{core::Core, redact, refusal::Refusal};
+use super::{core::Core, invoke::shortened, redact, refusal::Refusal};
 use crate::{
     audit::{ALLOWED, Asker, CallType, Decision, Outcome, Payload, Record, Reservation, Transport},
     catalog::{SideEffect, Trust, View, ViewTool},
     governance::{Class, Handles, Limited},
     identity::Caller,
-    json::Raw,
+    json::{Kind, Raw},
     mcp::{Method, Revision, ToolOutcome},
-    rpc::ResultBody,
+    rpc::{Message, ResultBody},
     sessions::{Session, SessionKey, SessionRecord},
     telemetry::ExecutionId,
 };
@@ -45,6 +45,18 @@ pub(crate) fn call_type_of(method: Method) -> Option<CallType> {
         | Method::RootsChanged
         | Method::Other => return None,
     })
+}
+
+/// What a request asks for by name, where that is no tool.
+pub(crate) fn subject(method: Method, message: &Message<'_>) -> Option<Box<str>> {
+    let key = match method {
+        Method::ResourcesRead | Method::Subscribe | Method::Unsubscribe => "uri",
+        Method::PromptsGet | Method::ToolsCall => "name",
+        _ => return None,
+    };
+    let params = message.params().filter(|params| params.kind() == Kind::Object)?;
+    let name = params.get(key)?.as_str()?;
+    Some(shortened(&name))
 }
 
 /// Who asks, and over what: what all records of one HTTP request have in common.

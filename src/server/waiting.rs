@@ -1,9 +1,8 @@
 //! Requests that go on once the workers have done something for them: what is too large for a core.
 
 use super::{
-    execute::{
-        Asking, Entry, context, note_cancelled, over, reason_of, replied, running, shared_by,
-    },
+    answer::{reason_of, replied, shared_by},
+    execute::{Asking, Entry, context, note_cancelled, over, running},
     invoke::{Begun, Judging},
     offload, parts,
     refusal::Refusal,

@@ -15,6 +15,7 @@ mod execution;
 mod figures;
 mod labels;
 mod logging;
+mod process;
 mod render;
 mod trace;
 
@@ -23,7 +24,6 @@ pub use self::execution::{ExecutionId, ExecutionIds};
 pub use self::figures::{Counter, Gauge, LATENCY_BOUNDS_MICROSECONDS, Latency};
 pub use self::labels::{DownstreamLabel, MethodLabel, OutcomeLabel};
 pub use self::logging::{DroppedLines, LogGuard, LoggingError, start_logging};
-pub use self::render::{
-    AuditFigures, METRICS_CONTENT_TYPE, Metrics, ProcessFigures, UpstreamFigures, UpstreamsFigures,
-};
+pub use self::process::{AuditFigures, ProcessFigures, UpstreamFigures, UpstreamsFigures};
+pub use self::render::{METRICS_CONTENT_TYPE, Metrics};
 pub use self::trace::{TraceParent, TraceText};
