@@ -79,6 +79,21 @@ export function generalOffers() {
         return text(`${action(who)} ${action(colour)}`);
       },
     },
+    ask_often: {
+      description: 'Asks the user for a name again and again, until it is refused that.',
+      inputSchema: { type: 'object', properties: { times: { type: 'integer', default: 3 } } },
+      async call(context, { times = 3 }) {
+        for (let asked = 0; asked < times; asked++) {
+          try {
+            await context.inputs({ [`who_${asked}`]: form(`What is name ${asked}?`, name) });
+          } catch (error) {
+            if (!(error instanceof Error)) throw error;
+            return text(`after ${asked}: ${error.message}`);
+          }
+        }
+        return text(`asked ${times} times`);
+      },
+    },
     ask_url: {
       description: 'Asks the user to open a page.',
       inputSchema: nothing,
