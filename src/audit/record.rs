@@ -193,7 +193,8 @@ words! {
         PromptGet = "prompt_get",
         /// `completion/complete`
         Completion = "completion",
-        /// A session's begin or end.
+        /// A session's begin or end; of the era without sessions, what their beginning was:
+        /// `server/discover`, and `subscriptions/listen` when it is answered.
         Session = "session",
         /// A tool called over the REST facade.
         RestInvocation = "rest_invocation",

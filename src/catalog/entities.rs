@@ -74,7 +74,8 @@ impl Kind {
 pub struct EntityName {
     /// What it is.
     pub kind: Kind,
-    /// Its ids from the tenant down, with `/` between them, which no id contains.
+    /// Its ids from the tenant down, with `/` between them, which none but the last one of a tool
+    /// contains.
     pub key: String,
 }
 

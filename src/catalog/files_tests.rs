@@ -30,7 +30,7 @@ kind = "rset"
 [[tool]]
 tenant = "acme"
 toolset = "pets"
-name = "list/pets"
+name = ""
 description = "Lists"
 method = "GET"
 path = "/pets"
@@ -79,7 +79,7 @@ toolset:
 tool:
   - tenant: acme
     toolset: pets
-    name: list/pets
+    name: ''
     description: Lists
     method: GET
     path: /pets
@@ -117,7 +117,7 @@ const JSON: &str = r#"{
    "kind": "rset"}],
 "tool": [
   {"tenant": "acme", "toolset": "pets",
-   "name": "list/pets",
+   "name": "",
    "description": "Lists", "method": "GET", "path": "/pets"},
   {"tenant": "acme", "toolset": "pets", "title": "no name",
    "description": "Lists", "method": "GET"},
@@ -152,7 +152,7 @@ fn every_bad_entity_is_reported_with_its_line_in_each_format() {
         "client_application: unknown field `opne`, expected one of `tenant`, `id`",
         "connection: headers.Authorization: expected text",
         "toolset: kind: unknown variant `rset`, expected one of `rest`, `soap`, `mcp`, `builtin`",
-        "tool: name: \"list/pets\" is not a tool name",
+        "tool: name: \"\" is not a tool name",
         "tool: missing field `name`",
         "tool: method: unknown variant `get`, expected one of `GET`",
         "tool: annotations.read_only_hint: invalid type: string \"yes\", expected a boolean",

@@ -18,7 +18,7 @@ pub const OPERATION_NAME_BYTES_MAX: usize = 256;
 
 const PATTERN_BYTES_MAX: usize = OPERATION_NAME_BYTES_MAX + 1 + NAME_BYTES_MAX;
 
-const OPERATION_NAME_RULE: &str = "1 to 256 bytes without `/` and control characters";
+const OPERATION_NAME_RULE: &str = "1 to 256 bytes without control characters";
 const PATTERN_RULE: &str =
     "`tool` or `toolset/tool`, where `*` stands for any text, at most 321 bytes";
 const TOOL_NAME_RULE: &str =
@@ -67,15 +67,14 @@ fn is_tool_name(text: &str) -> bool {
 }
 
 fn is_operation_name(text: &str) -> bool {
-    (1..=OPERATION_NAME_BYTES_MAX).contains(&text.len())
-        && !text.chars().any(|character| character.is_control() || character == '/')
+    (1..=OPERATION_NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 fn is_tool_pattern(text: &str) -> bool {
     let plain = |part: &str| !part.is_empty() && !part.chars().any(char::is_control);
     let is_good = match text.split_once('/') {
         None => plain(text),
-        Some((toolset, tool)) => plain(toolset) && plain(tool) && !tool.contains('/'),
+        Some((toolset, tool)) => plain(toolset) && plain(tool),
     };
     text.len() <= PATTERN_BYTES_MAX && is_good
 }
@@ -175,7 +174,9 @@ name!(
 );
 name!(
     /// Stands for tools by their operations' names: `list_*`, or `pets/list_*` for those of one
-    /// toolset. A `*` stands for any text, none included.
+    /// toolset. A `*` stands for any text, none included. What is before the first `/` is always a
+    /// toolset: an operation `docs/search` is `*/docs/search`, so that no server can name a tool to
+    /// fit what is allowed of another toolset.
     ToolPattern, "tool pattern", is_tool_pattern, PATTERN_RULE
 );
 
@@ -254,10 +255,10 @@ mod tests {
 
     #[test]
     fn operations_are_called_what_they_are_called() {
-        for good in ["a", "pets.list", "Größe ändern", "1", " x", &"x".repeat(256)] {
+        for good in ["a", "pets.list", "a/b", "/", "Größe ändern", "1", " x", &"x".repeat(256)] {
             assert_eq!(OperationName::new(good).unwrap().as_str(), good);
         }
-        for bad in ["", "a/b", "a\n", "a\u{7f}", &"x".repeat(257)] {
+        for bad in ["", "a\n", "a\u{7f}", &"x".repeat(257)] {
             assert!(OperationName::new(bad).is_err(), "{bad:?}");
         }
     }
@@ -290,7 +291,19 @@ mod tests {
         }
         assert!(matches("*a*a*b", "zoo", "aaaaaaaaab"));
         assert!(!matches(&"*a".repeat(100), "zoo", &"a".repeat(99)));
-        for bad in ["", "/", "a/", "/a", "a/b/c", "a\n", &"x".repeat(322)] {
+        for (pattern, expected) in [
+            ("zoo/docs/search", true),
+            ("*/docs/search", true),
+            ("zoo/docs/*", true),
+            ("zoo/*", true),
+            ("*search", true),
+            ("docs/search", false),
+            ("docs/*", false),
+        ] {
+            let pattern = ToolPattern::new(pattern).unwrap();
+            assert_eq!(pattern.matches("zoo", "docs/search"), expected, "{pattern}");
+        }
+        for bad in ["", "/", "a/", "/a", "a\n", &"x".repeat(322)] {
             assert!(ToolPattern::new(bad).is_err(), "{bad:?}");
         }
     }

@@ -267,19 +267,55 @@ fn the_rest_of_a_cut_result_can_be_asked_for() {
 
 #[test]
 fn names_are_kept_where_models_can_write_them() {
-    let names: Vec<Value> = ["get-x_1", "a.b/c", "2nd", "ok"]
+    let long = "x".repeat(257);
+    let names: Vec<Value> = ["get-x_1", "a.b/c", "2nd", "ok", "a\nb", &long]
         .iter()
         .map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))
         .collect();
     let view = desk(&[], &names);
     let found: Vec<(&str, &str)> =
         view.tools().iter().map(|tool| (tool.name.as_str(), tool.source_name.as_str())).collect();
-    // One with a slash is not offered, and said to be left out.
-    assert_eq!(found, [("_2nd", "2nd"), ("get-x_1", "get-x_1"), ("ok", "ok")]);
-    assert_eq!(listed(&view, ToolShape::V20251125)[0]["title"], "2nd");
+    let all = [("_2nd", "2nd"), ("a_b_c", "a.b/c"), ("get-x_1", "get-x_1"), ("ok", "ok")];
+    assert_eq!(found, all);
+    let listed = listed(&view, ToolShape::V20251125);
+    assert_eq!((&listed[0]["title"], &listed[1]["title"]), (&json!("2nd"), &json!("a.b/c")));
+    assert_eq!(upstream(&view, "a_b_c").source_name(), "a.b/c");
+    // What has control characters or no end is not offered, and said to be left out.
     let told = remarks(&[], &names);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("the tool \"a.b/c\" is left out"), "{told:?}");
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().any(|one| one.contains(r#"the tool "a\nb" is left out"#)), "{told:?}");
+    assert!(told.iter().any(|one| one.contains("the tool \"xxx")), "{told:?}");
+}
+
+#[test]
+fn names_that_come_out_the_same_are_told_apart() {
+    let names: Vec<Value> = ["docs/search", "docs_search", "docs.search"]
+        .iter()
+        .map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))
+        .collect();
+    let of = |names: &[Value]| -> Vec<(String, String)> {
+        let view = desk(&[], names);
+        let tools = view.tools().iter();
+        tools.map(|tool| (tool.name.to_string(), tool.source_name.to_string())).collect()
+    };
+    let found = of(&names);
+    let shown: std::collections::BTreeSet<&String> = found.iter().map(|(name, _)| name).collect();
+    assert_eq!(shown.len(), 3, "{found:?}");
+    let reversed: Vec<Value> = names.iter().rev().cloned().collect();
+    assert_eq!(of(&reversed), found);
+}
+
+#[test]
+fn an_override_names_a_tool_as_its_server_does() {
+    let slash = json!({"name": "docs/search", "title": "Find", "inputSchema": {"type": "object"}});
+    let lines = override_of("docs/search", "exposed_name = 'find'\nside_effect = 'read'");
+    let view = desk(&[("toolset", &lines)], std::slice::from_ref(&slash));
+    let shown = &listed(&view, ToolShape::V20251125)[0];
+    assert_eq!((&shown["name"], &shown["title"]), (&json!("find"), &json!("Find")));
+    assert_eq!(view.tool("find").unwrap().side_effect, SideEffect::Read);
+    assert_eq!(upstream(&view, "find").source_name(), "docs/search");
+    let gone = override_of("docs/search", "enabled = false");
+    assert!(desk(&[("toolset", &gone)], &[slash]).tools().is_empty());
 }
 
 #[test]

@@ -69,7 +69,8 @@ pub(super) fn names(
     names
 }
 
-/// A wish within the rule of names, and whether all of it is there.
+/// A wish within the rule of names, and whether all of it is there. A slash has no place in what is
+/// named here: in patterns it parts a toolset from its tool.
 fn fitted(wish: &Wish<'_>) -> (String, bool) {
     let name = if wish.name.trim().is_empty() { wish.key } else { wish.name };
     let plain = |letter: char| if letter.is_control() || letter == '/' { '_' } else { letter };

@@ -8,6 +8,7 @@
 //! Invariants
 //! - A question is put to the client whose request led to it, and to nobody else: it is bound to
 //!   that session, or to the caller and the request by a sealed state.
+//! - A request asks its client no more often than settings say, however its server asks.
 //! - Nothing is told after the answer, and progress only rises.
 //! - Time that a client takes to answer is bounded by settings, and is not the time of the tool:
 //!   whoever calls `ask` stops its own clock until that returns.
@@ -40,7 +41,7 @@ use crate::{
     downstream,
     json::{OwnedRaw, Raw},
     mcp::{self, Ask, AskOutcome, LogLevel, Revision, Told},
-    rpc::Message,
+    rpc::{Message, RpcError, code},
     rt::{self, Notify, OneshotSender},
     sessions::{ClientCapabilities, Session},
 };
@@ -66,6 +67,8 @@ pub(crate) struct Conversation {
     /// Questions that wait for the client to send the request again.
     asks: RefCell<Vec<OpenAsk>>,
     next_key: Cell<u32>,
+    /// Questions that were put to the client.
+    asked: Cell<u32>,
     /// There are others than before.
     changed: Notify,
 }
@@ -126,6 +129,7 @@ impl Conversation {
             progress: Cell::new(f64::NEG_INFINITY),
             asks: RefCell::default(),
             next_key: Cell::new(1),
+            asked: Cell::new(0),
             changed: Notify::new(),
         })
     }
@@ -150,6 +154,24 @@ impl Conversation {
         let Some(progress) = progress.filter(rises) else { return };
         self.progress.set(progress);
         self.say(mcp::progress_report(&token, report, self.revision), SaidKind::Progress);
+    }
+
+    /// Takes the place of one more question.
+    ///
+    /// # Errors
+    /// There were as many as one request may put to its client.
+    fn count_question(&self) -> Result<(), RpcError> {
+        let questions_max = self.core.shared.settings.runtime.mcp.asking.questions_per_call_max;
+        let asked = self.asked.get();
+        if asked >= questions_max {
+            let text = format!(
+                "too many questions: this request has asked its client {asked} times, the most it \
+                 may (runtime.mcp.asking.questions_per_call_max)"
+            );
+            return Err(RpcError::new(code::SERVER, text));
+        }
+        self.asked.set(asked + 1);
+        Ok(())
     }
 
     /// Asks a client that sends its request again with the answer.
@@ -262,6 +284,9 @@ impl downstream::Client for Conversation {
         Box::pin(async move {
             if !self.capabilities().contains(ask.method.needs(ask.params.as_raw())) {
                 return AskOutcome::Unheard;
+            }
+            if let Err(refused) = self.count_question() {
+                return AskOutcome::Refused(refused);
             }
             if self.revision.is_modern() {
                 return self.ask_back(ask).await;

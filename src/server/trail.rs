@@ -35,11 +35,9 @@ pub(crate) fn call_type_of(method: Method) -> Option<CallType> {
         Method::PromptsList => CallType::PromptList,
         Method::PromptsGet => CallType::PromptGet,
         Method::Complete => CallType::Completion,
-        Method::Initialize => CallType::Session,
+        Method::Initialize | Method::Discover | Method::Listen => CallType::Session,
         Method::Ping
         | Method::SetLevel
-        | Method::Discover
-        | Method::Listen
         | Method::Initialized
         | Method::Cancelled
         | Method::RootsChanged

@@ -11,6 +11,8 @@ use super::check::SECONDS_MAX;
 pub struct Asking {
     /// How long a client, and so a user, may take to answer.
     pub answer_seconds: u64,
+    /// Questions that one running request may put to its client.
+    pub questions_per_call_max: u32,
     /// Requests that wait at a time until their clients send them again with the answers.
     pub suspended_max: usize,
     /// Most of them that are one tenant's.
@@ -19,7 +21,12 @@ pub struct Asking {
 
 impl Default for Asking {
     fn default() -> Self {
-        Self { answer_seconds: 600, suspended_max: 10_000, suspended_per_tenant_max: 1000 }
+        Self {
+            answer_seconds: 600,
+            questions_per_call_max: 64,
+            suspended_max: 10_000,
+            suspended_per_tenant_max: 1000,
+        }
     }
 }
 
@@ -27,6 +34,8 @@ impl Asking {
     /// Checks this section.
     pub fn validate(&self, findings: &mut Findings) {
         findings.within("runtime.mcp.asking.answer_seconds", self.answer_seconds, 1..=SECONDS_MAX);
+        let questions = self.questions_per_call_max;
+        findings.within("runtime.mcp.asking.questions_per_call_max", questions, 1..=10_000);
         let all = self.suspended_max;
         findings.within("runtime.mcp.asking.suspended_max", all, 0..=1_000_000);
         let tenants = self.suspended_per_tenant_max;

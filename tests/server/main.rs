@@ -63,6 +63,7 @@ mod upstream;
 mod upstream_asks;
 mod upstream_faults;
 mod upstream_pins;
+mod upstream_shared;
 mod upstream_slow;
 mod upstreams;
 mod xml_bodies;

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Client, NEWEST, Plan, Request, Ringway, Service, Setup, call, cancel, eventually, initialize,
-    json_answer, ping, rpc,
+    Client, Events, NEWEST, Plan, Request, Ringway, Service, Setup, call, cancel, eventually,
+    initialize, json_answer, ping, rpc,
 };
+use crate::modern::{headers, modern, with};
 
 const LOOK: (&str, &str, &str, &str) = ("look", "GET", "/look", "");
 const HOLD: (&str, &str, &str, &str) = ("hold", "GET", "/hold", "");
@@ -105,6 +106,38 @@ fn every_request_leaves_one_record_and_pings_and_notifications_none() {
     let ids: std::collections::HashSet<_> =
         records.iter().map(|record| record["execution_id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), records.len());
+}
+
+#[test]
+fn clients_without_sessions_are_recorded_where_they_begin() {
+    let server = Setup::new().set("runtime.cores", 1).start();
+    let client = Client::new(&server, "demo/assistant");
+    let send = |body: &Value| Events::open(client.connect(), &with(&client, body, &headers(body)));
+    let discover = modern(1, "server/discover", json!({}));
+    client.send(&with(&client, &discover, &headers(&discover))).expect(200);
+    let wanted = json!({ "notifications": { "toolsListChanged": true } });
+    let mut heard = send(&modern("two", "subscriptions/listen", wanted)).unwrap();
+    heard.message().unwrap();
+    // It is there while the stream is open, and does not become two when that ends.
+    so_many(&server, 2);
+    drop(heard);
+    let refused = modern(3, "subscriptions/listen", json!({ "notifications": 5 }));
+    assert!(send(&refused).is_err());
+    let records = so_many(&server, 3);
+    assert_eq!(kinds(&records), ["session"; 3]);
+    for record in &records {
+        assert_eq!(record["revision"], "2026-07-28");
+        assert_eq!(record["transport"], "streamable_http");
+        assert!(record["caller"].as_str().unwrap().starts_with("key:"));
+        assert!(record["session"].is_null() && record["request_bytes"].as_u64() > Some(0));
+    }
+    let said = |record: &Value| {
+        ["method", "decision", "reason", "outcome"]
+            .map(|key| record[key].as_str().unwrap().to_owned())
+    };
+    assert_eq!(said(&records[0]), ["server/discover", "allowed", "allowed", "ok"]);
+    assert_eq!(said(&records[1]), ["subscriptions/listen", "allowed", "allowed", "ok"]);
+    assert_eq!(said(&records[2]), ["subscriptions/listen", "denied", "invalid_params", "error"]);
 }
 
 #[test]

@@ -192,3 +192,65 @@ fn the_end_of_a_session_ends_those_at_its_servers() {
     echoes(&two);
     assert_eq!(upstream.state()["deleted"].as_u64(), Some(before + 1));
 }
+
+/// What an operator says of a tool whose name holds a slash.
+const SLASH: &str = r#"
+[[tool]]
+tenant = "demo"
+toolset = "up"
+name = "docs/open"
+exposed_name = "open_docs"
+side_effect = "read"
+"#;
+
+#[test]
+fn a_name_that_no_model_can_write_is_fitted_and_kept_towards_its_server() {
+    const NEW: &str = r#"upstream = { definitions = "approve_new" }"#;
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let upstream = Upstream::start(revision, &[]);
+        upstream.control("add_tool?name=docs%2Fsearch");
+        upstream.control("add_tool?name=docs%2Fopen");
+        let setup = Setup::new().mcp("up", &upstream.url(), NEW, "").catalog(SLASH);
+        let mut server = setup.start();
+        crate::harness::eventually("it waits", || {
+            let shown = server.command(&["upstream", "show", "demo/up"]).succeeded().stdout;
+            shown.contains("docs/search") && shown.contains("docs/open")
+        });
+        let shown = server.admin("GET", "/upstreams/demo/up", None).expect(200).json();
+        let waiting = shown["waiting"].as_array().unwrap().iter();
+        let ours = waiting.filter(|one| one["name"].as_str().unwrap().starts_with("docs/"));
+        for one in ours {
+            let hash = one["hash"].as_str().unwrap();
+            server.command(&["upstream", "approve", "demo/up", hash]).succeeded();
+        }
+        // What is accepted is kept under the server's own name.
+        for is_restarted in [false, true] {
+            if is_restarted {
+                server.flushed();
+                server.kill_and_restart();
+            }
+            let client = Client::open(&server).shown("docs_search").shown("open_docs");
+            assert_eq!(tool(&client, "docs_search")["title"], "docs/search");
+            for (name, own) in [("docs_search", "docs/search"), ("open_docs", "docs/open")] {
+                assert_eq!(text(&client.called(name, json!({}))), own, "{revision}");
+                let called = upstream.state()["last"]["tools/call"]["params"]["name"].clone();
+                assert_eq!(called, own, "{revision}");
+            }
+        }
+        server.flushed();
+        let words = ["audit", "query", "--tool", "docs/search", "--json"];
+        let found = server.command(&words).succeeded().stdout;
+        let record: Value = serde_json::from_str(found.lines().next().unwrap()).unwrap();
+        assert_eq!(
+            (&record["tool"], &record["source_name"]),
+            (&json!("docs_search"), &json!("docs/search"))
+        );
+        let written = server.admin("GET", "/catalog/tools/demo/up/docs%2Fopen", None).expect(200);
+        assert_eq!(written.json()["exposed_name"], "open_docs");
+        for asked in ["docs/search", "up/docs/search"] {
+            let words = ["explain", "--client", "demo/assistant", "--tool", asked];
+            let said = server.command(&words).succeeded().stdout;
+            assert!(said.contains("docs_search"), "{said}");
+        }
+    }
+}

@@ -127,6 +127,44 @@ fn a_modern_client_is_asked_by_the_result() {
 }
 
 #[test]
+fn a_server_that_asks_without_end_is_refused_and_its_call_goes_on() {
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let upstream = Upstream::start(revision, &[]);
+        let server = Setup::new()
+            .set("runtime.mcp.asking.questions_per_call_max", 3)
+            .mcp("up", &upstream.url(), TRUST, "")
+            .start();
+        let endless = json!({ "times": 1000 });
+        let is_refused = |result: &Value| {
+            let said = text(result);
+            assert!(said.starts_with("after 3: too many questions"), "{revision}: {result}");
+            assert!(said.contains("questions_per_call_max"), "{said}");
+        };
+        let session = asked(&client(&server));
+        // Each call has its own.
+        for id in 1..=2 {
+            let mut stream = session.post_stream(&call(id, "ask_often", endless.clone()));
+            for _ in 0..3 {
+                answer(&session, &question(&mut stream), &ada());
+            }
+            is_refused(&stream.answer()["result"]);
+        }
+        let mut stream = session.post_stream(&call(3, "ask_often", json!({ "times": 3 })));
+        for _ in 0..3 {
+            answer(&session, &question(&mut stream), &ada());
+        }
+        assert_eq!(text(&stream.answer()["result"]), "asked 3 times");
+        let client = Client::new(&server, "demo/assistant");
+        let body = modern_call("ask_often", &endless);
+        let mut next = body.clone();
+        for _ in 0..3 {
+            next = again(&body, &input_required(&client, &next), &ada());
+        }
+        is_refused(&ask(&client, &next)["result"]);
+    }
+}
+
+#[test]
 fn a_state_is_good_for_one_caller_one_request_and_some_time() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let upstream = Upstream::start(revision, &[]);

@@ -11,6 +11,7 @@ const name = { name: { type: 'string', title: 'Name', minLength: 1 } };
 export function generalOffers() {
   const watched = { uri: 'test://watched', name: 'watched', mimeType: 'text/plain', text: 'untouched' };
   let touches = 0;
+  const late = [];
 
   const tools = {
     echo: {
@@ -79,6 +80,21 @@ export function generalOffers() {
         return text(`${action(who)} ${action(colour)}`);
       },
     },
+    ask_often: {
+      description: 'Asks the user for a name again and again, until it is refused that.',
+      inputSchema: { type: 'object', properties: { times: { type: 'integer', default: 3 } } },
+      async call(context, { times = 3 }) {
+        for (let asked = 0; asked < times; asked++) {
+          try {
+            await context.inputs({ [`who_${asked}`]: form(`What is name ${asked}?`, name) });
+          } catch (error) {
+            if (!(error instanceof Error)) throw error;
+            return text(`after ${asked}: ${error.message}`);
+          }
+        }
+        return text(`asked ${times} times`);
+      },
+    },
     ask_url: {
       description: 'Asks the user to open a page.',
       inputSchema: nothing,
@@ -124,6 +140,24 @@ export function generalOffers() {
         await pause(seconds * 1000, context.signal);
         return text('waited');
       },
+    },
+    ask_late: {
+      description: "Lists the client's roots once it is cancelled, and keeps what came of it.",
+      inputSchema: { type: 'object', properties: { label: { type: 'string' } } },
+      async call(context) {
+        await pause(3_600_000, context.signal);
+        await context.inputs({ where: roots }).then(
+          ({ where }) => late.push(`roots ${JSON.stringify(where.roots)}`),
+          (error) => late.push(`refused: ${error.message}`),
+        );
+        return text('too late');
+      },
+    },
+    came_late: {
+      description: 'Tells what came of questions that were asked too late.',
+      inputSchema: nothing,
+      annotations: readOnly,
+      call: () => text(late.join(' ')),
     },
     cancelled: {
       description: 'Lists the labels of the calls that were cancelled.',

@@ -38,6 +38,7 @@ mod standing;
 mod stream;
 mod subscribing;
 mod talk;
+mod under_way;
 mod wanted;
 
 use std::collections::BTreeSet;

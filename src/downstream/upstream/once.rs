@@ -91,6 +91,10 @@ impl<'a> Once<'a> {
             }
             Err(error) => Err(error),
         };
+        if let (Some(running), Ok(_) | Err(CallError::Unreachable { .. })) = (&mut running, &result)
+        {
+            running.is_settled = true;
+        }
         // A server that still works on it is told so; any other is not.
         if !matches!(result, Err(CallError::TimedOut { .. })) {
             cancelling.forget();

@@ -1,8 +1,8 @@
 //! Where a message goes that came on no request's own stream.
 //!
 //! What names its request goes to that one. A question that names none belongs to the request under
-//! way, where it is clear whose that is; else it is asked outside any request. The rest is heard by
-//! the listener.
+//! way, or is asked outside any request; where several callers share the session and it is not
+//! certain whose request leads to it, it is refused. The rest is heard by the listener.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,34 +21,48 @@ use super::ask::nothing;
 use super::errand::Errand;
 use super::sessions::{Passed, Session};
 use super::talk::{NO_PAGE, said};
+use super::under_way::Questioned;
 
 /// How often it is tried to pass on what finds no room, and how long between.
 const TRIES_MAX: usize = 300;
 const BETWEEN: Duration = Duration::from_millis(100);
 
+/// What a server is told whose question may be for any of several callers.
+const UNCLEAR: &str = "It cannot be told whose request this question belongs to, as several callers \
+                       share this session; each has its own where its toolset says sessions = \
+                       \"separate\"";
+
 /// Passes a message on. As long as whom it is for takes nothing, nothing more is read.
 pub(super) async fn route(errand: &Errand, session: &Arc<Session>, message: Received) {
     match &message {
         Received::Response { id: Some(id), .. } => {
+            let id = id.clone();
             if let Some(running) = session.running(id.as_bytes()) {
-                let id = id.clone();
-                if !pass(&running, message).await {
-                    session.give_up(id.as_bytes());
-                }
+                pass(&running, message).await;
             }
+            session.settle(id.as_bytes());
         }
         Received::Response { id: None, .. } => {}
         Received::Request { id, method, params } => {
-            if AskMethod::of(method).is_some()
-                && let Some(running) = session.questioned()
-            {
-                let id = id.clone();
-                if !pass(&running, message).await {
-                    refuse(errand, session, &id, code::SERVER, "The client is gone");
-                }
+            if AskMethod::of(method).is_none() {
+                outside(errand, session, id, method, params.as_raw());
                 return;
             }
-            outside(errand, session, id, method, params.as_raw());
+            match session.questioned() {
+                Questioned::Request(running) => {
+                    let id = id.clone();
+                    if !pass(&running, message).await {
+                        refuse(errand, session, &id, code::SERVER, "The client is gone");
+                    }
+                }
+                Questioned::Outside => outside(errand, session, id, method, params.as_raw()),
+                Questioned::Unclear => {
+                    let connection = errand.server.connection.id.as_str();
+                    let toolset = errand.server.toolset.as_str();
+                    tracing::info!(connection, toolset, "a question is refused: {UNCLEAR}");
+                    refuse(errand, session, id, code::SERVER, UNCLEAR);
+                }
+            }
         }
         Received::Notification { method, params } => {
             let raw = params.as_raw();
@@ -59,9 +73,9 @@ pub(super) async fn route(errand: &Errand, session: &Arc<Session>, message: Rece
                     let Some(running) = session.running(token.as_bytes()) else { return };
                     Some(running)
                 }
-                "notifications/cancelled" => session.questioned(),
+                "notifications/cancelled" => session.questioned().request(),
                 "notifications/message" if session.kind == UpstreamKind::Events => {
-                    session.questioned()
+                    session.questioned().request()
                 }
                 _ => None,
             };

@@ -22,6 +22,7 @@ use crate::rt::{
 use crate::sessions::{ClientCapabilities, Revision, SessionKey};
 
 use super::SessionScope;
+use super::under_way::{Questioned, UnderWay};
 use super::wanted::Wish;
 
 /// What may wait for one request that comes by another way than its own response: the largest event,
@@ -51,6 +52,11 @@ impl Whose {
             SessionScope::Keeper => Some(Self::Keeper),
             SessionScope::Request => None,
         }
+    }
+
+    /// Whether several callers have it.
+    fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(..))
     }
 
     pub(super) fn session(&self) -> Option<SessionKey> {
@@ -101,8 +107,7 @@ pub(super) struct Session {
 }
 
 struct State {
-    /// Requests under way, the latest last.
-    running: Vec<(i64, InboxSender<Passed>)>,
+    under_way: UnderWay<InboxSender<Passed>>,
     used: Instant,
     has_ended: bool,
     /// Dropped, it ends the stream that the session hangs on.
@@ -132,7 +137,8 @@ pub(super) struct Agreed {
 impl Session {
     pub(super) fn new(key: Option<Key>, server: Arc<UpstreamServer>, agreed: Agreed) -> Arc<Self> {
         let Agreed { kind, revision, id, target, facts, stream } = agreed;
-        let state = State { running: Vec::new(), used: Instant::now(), has_ended: false, stream };
+        let under_way = UnderWay::default();
+        let state = State { under_way, used: Instant::now(), has_ended: false, stream };
         Arc::new(Self {
             key,
             server,
@@ -184,34 +190,34 @@ impl Session {
         let mut state = self.state.lock();
         // Closed at once where the session has ended.
         if !state.has_ended {
-            state.running.push((id, sender));
+            state.under_way.begin(id, sender);
         }
         state.used = Instant::now();
-        Running { session: Arc::clone(self), id, receiver }
+        Running { session: Arc::clone(self), id, receiver, is_settled: false }
     }
 
     /// The request with this id, where it is under way.
     pub(super) fn running(&self, id: &[u8]) -> Option<InboxSender<Passed>> {
-        let id: i64 = std::str::from_utf8(id).ok()?.parse().ok()?;
-        let state = self.state.lock();
-        state.running.iter().find(|(other, _)| *other == id).map(|(_, sender)| sender.clone())
+        self.state.lock().under_way.find(number(id)?).cloned()
     }
 
-    /// The request that a question without a mark belongs to: the only one of any client, or the
-    /// latest of the one client whose session it is.
-    pub(super) fn questioned(&self) -> Option<InboxSender<Passed>> {
+    /// Whom a question without a mark is for.
+    pub(super) fn questioned(&self) -> Questioned<InboxSender<Passed>> {
         let state = self.state.lock();
-        match &*state.running {
-            [(_, only)] => Some(only.clone()),
-            [.., (_, latest)] if self.client().is_some() => Some(latest.clone()),
-            _ => None,
+        let is_shared = self.key.as_ref().is_some_and(|key| key.whose.is_shared());
+        let meant = if is_shared { state.under_way.only() } else { state.under_way.latest() };
+        match meant {
+            Some(request) => Questioned::Request(request.clone()),
+            None if is_shared => Questioned::Unclear,
+            None => Questioned::Outside,
         }
     }
 
-    /// Gives up a request that cannot be told any more.
-    pub(super) fn give_up(&self, id: &[u8]) {
-        let id = std::str::from_utf8(id).ok().and_then(|id| id.parse::<i64>().ok());
-        self.state.lock().running.retain(|(other, _)| Some(*other) != id);
+    /// The answer to a request has come. Nothing more is passed on to it.
+    pub(super) fn settle(&self, id: &[u8]) {
+        let Some(id) = number(id) else { return };
+        let settled = self.state.lock().under_way.settle(id);
+        drop(settled);
     }
 
     /// It is used no more. Whoever waits for something in it, waits in vain.
@@ -219,9 +225,9 @@ impl Session {
         let mut state = self.state.lock();
         state.has_ended = true;
         state.stream = None;
-        let running = std::mem::take(&mut state.running);
+        let under_way = state.under_way.end();
         drop(state);
-        drop(running);
+        drop(under_way);
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -230,12 +236,17 @@ impl Session {
 
     fn is_idle(&self, now: Instant, idle_max: Duration) -> bool {
         let state = self.state.lock();
-        state.running.is_empty() && now.saturating_duration_since(state.used) >= idle_max
+        state.under_way.is_empty() && now.saturating_duration_since(state.used) >= idle_max
     }
 
     fn is_at(&self, connection: &CompiledConnection) -> bool {
         place(&self.server.connection) == place(connection)
     }
+}
+
+/// The number in an id of ours.
+fn number(id: &[u8]) -> Option<i64> {
+    std::str::from_utf8(id).ok()?.parse().ok()
 }
 
 /// A message on its way that nobody waits for.
@@ -252,13 +263,18 @@ pub(super) struct Running {
     session: Arc<Session>,
     pub(super) id: i64,
     pub(super) receiver: InboxReceiver<Passed>,
+    /// Its answer has come, or it never reached the server.
+    pub(super) is_settled: bool,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         let mut state = self.session.state.lock();
-        let place = state.running.iter().position(|(id, _)| *id == self.id);
-        let gone = place.map(|place| state.running.remove(place));
+        let gone = if self.is_settled {
+            state.under_way.settle(self.id)
+        } else {
+            state.under_way.give_up(self.id)
+        };
         state.used = Instant::now();
         drop(state);
         drop(gone);

@@ -130,10 +130,8 @@ impl<'a> Subject<'a> {
 
 /// Whether an operation is what was asked about: `operation` or `toolset/operation`.
 fn is_meant(asked: &str, toolset: &str, operation: &str) -> bool {
-    match asked.split_once('/') {
-        None => operation == asked,
-        Some((in_toolset, of_name)) => toolset == in_toolset && operation == of_name,
-    }
+    let of_toolset = asked.strip_prefix(toolset).and_then(|rest| rest.strip_prefix('/'));
+    asked == operation || of_toolset == Some(operation)
 }
 
 /// What clients call it by comes first; an operation of that name may be another tool.

@@ -144,7 +144,9 @@ fn put(current: &Entities, name: &EntityName, entity: Value) -> Result<Entities,
 
 /// An entity that says what the path says; what it leaves out of its name is taken from there.
 fn named(mut entity: Value, name: &EntityName) -> Result<Value, ChangeError> {
-    let fields = name.kind.key_fields().iter().zip(name.key.split('/'));
+    // Of a tool the last one may have a slash itself.
+    let fields = name.kind.key_fields();
+    let fields = fields.iter().zip(name.key.splitn(fields.len(), '/'));
     for (field, part) in fields {
         match entity.get(field) {
             None => {

@@ -146,7 +146,7 @@ pub(super) fn find(method: Method, path: &str) -> Found {
 }
 
 /// The names in `path`, decoded, where it is one of the template's. A name is decoded after the path
-/// is taken apart, so that an escaped `/` is never a separator; none has one.
+/// is taken apart, so that an escaped `/` is never a separator; only the name of a tool may have one.
 fn matched(template: &str, path: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let (mut wanted, mut given) = (template.split('/'), path.split('/'));
@@ -155,7 +155,7 @@ fn matched(template: &str, path: &str) -> Option<Vec<String>> {
             (None, None) => return Some(names),
             (Some(wanted), Some(given)) if wanted.starts_with('{') => {
                 let name = http::decode_segment(given)?;
-                if name.is_empty() || name.contains('/') {
+                if name.is_empty() || (name.contains('/') && wanted != "{name}") {
                     return None;
                 }
                 names.push(name.into_owned());
@@ -190,9 +190,14 @@ mod tests {
             found(Method::Post, "/catalog/tools/a/b/c/publish/"),
             Found::Route { operation: Operation::Publish, names: names(&["a", "b", "c"]) }
         );
+        assert_eq!(
+            found(Method::Post, "/catalog/tools/a/b/c%2Fd/publish"),
+            Found::Route { operation: Operation::Publish, names: names(&["a", "b", "c/d"]) }
+        );
         for bad in [
             "/catalog/tools/a/b%2Fc/d",
             "/catalog/tools/a%2Fb/c",
+            "/catalog/toolsets/a/b%2Fc",
             "/catalog/tools/a//c",
             "/catalog/tools/a/%zz/c",
             "/catalog/tools/a/%00/c",

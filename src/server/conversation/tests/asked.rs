@@ -134,6 +134,30 @@ fn who_does_not_answer_in_time_or_ends_the_session_is_not_heard() {
 }
 
 #[test]
+fn a_request_asks_no_more_than_it_may() {
+    let mut settings = Settings::default();
+    settings.runtime.mcp.asking.questions_per_call_max = 2;
+    on_cores_with(settings, async |cores| {
+        let first = &cores.all[0];
+        let session = cores.session("acme", Revision::V20251125, Can::ROOTS);
+        let (conversation, way) = legacy(first, &session);
+        let outlet = open_outlet(first, &way);
+        // What cannot be asked counts for nothing.
+        assert!(matches!(conversation.ask(elicitation()).await, AskOutcome::Unheard));
+        for _ in 0..2 {
+            let answer = async { post(first, &session, &id_in(&next(&outlet).await[0]), "{}") };
+            let (outcome, ()) = both(conversation.ask(roots()), answer).await;
+            assert!(matches!(outcome, AskOutcome::Answer(_)));
+        }
+        let AskOutcome::Refused(refused) = conversation.ask(roots()).await else { panic!() };
+        assert!(refused.message.contains("has asked its client 2 times"), "{refused}");
+        assert_eq!(got(&outlet), [""; 0]);
+        let (conversation, _way) = legacy(first, &session);
+        assert!(conversation.count_question().is_ok(), "another request has its own");
+    });
+}
+
+#[test]
 fn nobody_is_asked_what_they_have_not_declared() {
     on_cores(async |cores| {
         let first = &cores.all[0];
