@@ -15,11 +15,14 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runner"))
 import groups  # noqa: E402: no __pycache__ in the source tree
 import wire  # noqa: E402
-from services import ENVIRONMENT, HERE, Httpbin, Ringway, StartError  # noqa: E402
+from ringway import HERE, Ringway  # noqa: E402
+from services import ENVIRONMENT, Httpbin, StartError  # noqa: E402
 
 LOGS = ENVIRONMENT / "logs"
 GROUP_SECONDS_MAX = 240

@@ -15,7 +15,8 @@ import threading
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "clients"))
+TESTS = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "runner"), str(TESTS / "clients")]
 import description_cases  # noqa: E402: no __pycache__ in the source tree
 import groups  # noqa: E402
 import httpbin_cases  # noqa: E402

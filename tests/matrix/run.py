@@ -29,7 +29,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "clients"), str(HERE.parent / "upstream")]
+sys.path[:0] = [str(HERE.parent / "runner"), str(HERE.parent / "upstream")]
 from behind import Upstream, ringway_before, url_of  # noqa: E402: no __pycache__ in the source tree
 from report import Report, ends_cleanly, no_panics  # noqa: E402
 from services import ENVIRONMENT, StartError  # noqa: E402
