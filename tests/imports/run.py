@@ -93,7 +93,8 @@ GROUPS = {
 def main():
     parser = groups.arguments("imports into ringway, called end to end")
     parser.add_argument("--rewrite", action="store_true")
-    options, chosen, cases = groups.parsed(parser, GROUPS)
+    options = groups.parsed(parser)
+    chosen, cases = groups.chosen(options.words, GROUPS)
     expectations = Expectations(options.rewrite)
 
     def report_of(group, folder, _shared):
