@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::differing::differing;
 use super::{Document, EntityName, Kind, secrets};
 
 /// An entity before and after a change; one of the two is missing where it was added or removed.
@@ -39,9 +40,6 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Val
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Deeper values are compared and shown whole.
-const DEPTH_MAX: usize = 32;
-
 impl EntityChange {
     /// Kind and key.
     pub fn name(&self) -> EntityName {
@@ -50,65 +48,19 @@ impl EntityChange {
 
     /// The fields that differ, in order; none where the entity was added or removed.
     pub fn fields(&self) -> Vec<FieldChange> {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else { return Vec::new() };
+        let (old, new) = (&before.entity, &after.entity);
         let mut fields = Vec::new();
-        if let (Some(before), Some(after)) = (&self.before, &self.after) {
-            let (before, after) = (&before.entity, &after.entity);
-            let path = Vec::new();
-            let mut comparing =
-                Comparing { kind: self.kind, before, after, path, found: &mut fields };
-            comparing.values(Some(before), Some(after));
-        }
+        differing(old, new, str::to_owned, &mut |path, before, after| {
+            let shown = |value: Option<&Value>, entity| {
+                let mut value = value.cloned()?;
+                secrets::mask_at(self.kind, entity, path, &mut value);
+                Some(value)
+            };
+            let (before, after) = (shown(before, old), shown(after, new));
+            fields.push(FieldChange { field: path.concat(), before, after });
+        });
         fields
-    }
-}
-
-struct Comparing<'a> {
-    kind: Kind,
-    /// The whole entities.
-    before: &'a Value,
-    after: &'a Value,
-    /// Names with a dot or an index in front, but for the first.
-    path: Vec<String>,
-    found: &'a mut Vec<FieldChange>,
-}
-
-impl Comparing<'_> {
-    fn values(&mut self, before: Option<&Value>, after: Option<&Value>) {
-        match (before, after) {
-            (one, other) if one == other => {}
-            (Some(Value::Object(one)), Some(Value::Object(other)))
-                if self.path.len() < DEPTH_MAX =>
-            {
-                let added = other.keys().filter(|key| !one.contains_key(*key));
-                let mut keys: Vec<&String> = one.keys().chain(added).collect();
-                keys.sort_unstable();
-                for key in keys {
-                    let is_first = self.path.is_empty();
-                    let step = if is_first { key.clone() } else { format!(".{key}") };
-                    self.below(step, one.get(key), other.get(key));
-                }
-            }
-            (Some(Value::Array(one)), Some(Value::Array(other))) if self.path.len() < DEPTH_MAX => {
-                for place in 0..one.len().max(other.len()) {
-                    self.below(format!("[{place}]"), one.get(place), other.get(place));
-                }
-            }
-            (before, after) => {
-                let shown = |value: Option<&Value>, entity| {
-                    let mut value = value.cloned()?;
-                    secrets::mask_at(self.kind, entity, &self.path, &mut value);
-                    Some(value)
-                };
-                let (before, after) = (shown(before, self.before), shown(after, self.after));
-                self.found.push(FieldChange { field: self.path.concat(), before, after });
-            }
-        }
-    }
-
-    fn below(&mut self, step: String, before: Option<&Value>, after: Option<&Value>) {
-        self.path.push(step);
-        self.values(before, after);
-        self.path.pop();
     }
 }
 

@@ -28,6 +28,47 @@ client_application = "desk"
 toolset = "appliance"
 "#;
 
+/// `acme/desk` with a toolset of an API, still without tools.
+pub(crate) fn api(toolset: &str) -> String {
+    format!(
+        r#"
+[[tenant]]
+id = "acme"
+[[client_application]]
+tenant = "acme"
+id = "desk"
+[[connection]]
+tenant = "acme"
+id = "api"
+base_url = "http://127.0.0.1:9"
+[[toolset]]
+tenant = "acme"
+id = "{toolset}"
+kind = "rest"
+connection = "api"
+[[assignment]]
+tenant = "acme"
+client_application = "desk"
+toolset = "{toolset}"
+"#
+    )
+}
+
+/// A tool of a toolset of `acme`.
+pub(crate) fn tool(toolset: &str, name: &str) -> String {
+    format!(
+        r#"
+[[tool]]
+tenant = "acme"
+toolset = "{toolset}"
+name = "{name}"
+description = "d"
+method = "GET"
+path = "/{name}"
+"#
+    )
+}
+
 /// `acme/desk` with the operation `order` of a SOAP service at `base_url`, whose connection has
 /// these extra lines. The soap of the tool is of this `version`.
 pub(crate) fn soap_service(base_url: &str, connection: &str, version: &str) -> String {
@@ -115,6 +156,23 @@ pub(crate) fn entities(toml: &str) -> Entities {
     entities
 }
 
+/// `older` with what is written in `text` otherwise: what is the same stays the very same value.
+pub(crate) fn changed(older: &Entities, text: &str) -> Entities {
+    let mut newer = entities(text);
+    macro_rules! share {
+        ($($list:ident),*) => {$(
+            for entry in &mut newer.$list {
+                let same = older.$list.iter().find(|known| *known.value == *entry.value);
+                if let Some(same) = same {
+                    entry.value = Arc::clone(&same.value);
+                }
+            }
+        )*};
+    }
+    share!(tenants, client_applications, connections, toolsets, tools, assignments);
+    newer
+}
+
 /// A compiled snapshot.
 pub(crate) fn snapshot(toml: &str) -> Snapshot {
     Snapshot::compile(&entities(toml), 1).unwrap()
@@ -122,5 +180,10 @@ pub(crate) fn snapshot(toml: &str) -> Snapshot {
 
 /// The view of `acme/desk`.
 pub(crate) fn view(toml: &str) -> Arc<View> {
-    Arc::clone(snapshot(toml).view("acme", "desk").unwrap())
+    view_of("desk", toml)
+}
+
+/// The view of this client application of `acme`.
+pub(crate) fn view_of(client_application: &str, toml: &str) -> Arc<View> {
+    Arc::clone(snapshot(toml).view("acme", client_application).unwrap())
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::catalog::fixture::{entities, soap_service};
-use crate::catalog::{Entities, Grace, Snapshot, ToolKind};
+use crate::catalog::fixture::{changed, entities, soap_service};
+use crate::catalog::{Grace, Snapshot, ToolKind};
 use crate::json::guard;
 
 const GRACE: Grace = Grace { now_ms: 1_000, callable_ms: 500 };
@@ -17,23 +17,6 @@ fn plan(snapshot: &Snapshot) -> &SoapPlan {
     let tool = snapshot.view("acme", "desk").unwrap().tool("order").unwrap();
     let ToolKind::Rest { messages: Some(messages), .. } = &tool.kind else { unreachable!() };
     messages.soap().unwrap()
-}
-
-/// `older` with what is written in `text` otherwise: what is the same stays the very same value.
-fn changed(older: &Entities, text: &str) -> Entities {
-    let mut newer = entities(text);
-    macro_rules! share {
-        ($($list:ident),*) => {$(
-            for entry in &mut newer.$list {
-                let same = older.$list.iter().find(|known| *known.value == *entry.value);
-                if let Some(same) = same {
-                    entry.value = Arc::clone(&same.value);
-                }
-            }
-        )*};
-    }
-    share!(tenants, client_applications, connections, toolsets, tools, assignments);
-    newer
 }
 
 #[test]

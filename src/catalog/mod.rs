@@ -39,6 +39,7 @@ mod correlation;
 mod credential;
 mod credentials;
 mod deprecated;
+mod differing;
 mod document;
 mod effects;
 mod entities;
@@ -99,6 +100,7 @@ pub use credential::{
 };
 pub use credentials::{CompiledCredentials, Endpoint, OauthClient};
 pub use deprecated::{Deprecated, FormerTools, Grace};
+pub use differing::differing;
 pub use document::{Document, InvalidEntity};
 pub use effects::EffectByArgument;
 pub use entities::{Difference, ENTITIES_MAX, Entities, Entity, EntityName, Entry, Kind};

@@ -8,26 +8,10 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::catalog::{ToolShape, fixture::entities};
+use crate::catalog::ToolShape;
+use crate::catalog::fixture::{changed, entities};
 
 const GRACE: Grace = Grace { now_ms: 1_000, callable_ms: 500 };
-
-/// `older` with what is written in `text` otherwise: what is the same stays the very same value.
-fn changed(older: &Entities, text: &str) -> Entities {
-    let mut newer = entities(text);
-    macro_rules! share {
-        ($($list:ident),*) => {$(
-            for entry in &mut newer.$list {
-                let same = older.$list.iter().find(|known| *known.value == *entry.value);
-                if let Some(same) = same {
-                    entry.value = Arc::clone(&same.value);
-                }
-            }
-        )*};
-    }
-    share!(tenants, client_applications, connections, toolsets, tools, assignments);
-    newer
-}
 
 fn recompiled(older: &Snapshot, entities: &Entities) -> Snapshot {
     Snapshot::recompile(older, entities, older.version() + 1, GRACE).unwrap()

@@ -81,8 +81,9 @@ pub use error::{Awaited, Blame, CallError, CredentialProblem, Unreachable, Upstr
 pub use fetch::{FetchError, FetchRules, Fetched, Fetcher};
 pub use foreseen::foreseen_failures;
 pub use keyring::Keyring;
+pub use reach::{AcrossCores, Reach};
 pub use resilience::Conditions;
-pub use rest::{AcrossCores, CallEnvironment, Called, RestCaller};
+pub use rest::{CallEnvironment, Called, RestCaller};
 pub use upstream::{
     AnswerSender, AtServers, Client, Discovery, Heard, Listener, Nobody, SessionScope,
     UpstreamAnswer, UpstreamCalled, UpstreamMethod, UpstreamRequest, Upstreams, Wanted,

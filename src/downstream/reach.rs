@@ -19,12 +19,24 @@ use super::dial::{Destination, Dialer, Undialled};
 use super::egress::Egress;
 use super::error::{CallError, CredentialProblem};
 use super::exchange::{Broken, Budget};
-use super::keyring::{Proven, Proving};
+use super::keyring::{Keyring, Proven, Proving};
 use super::pool::{HostKey, Line, Pool};
-use super::rest::AcrossCores;
+use super::resilience::Conditions;
+use super::upstream::AtServers;
+
+/// What the cores have in common.
+#[derive(Debug, Clone, Default)]
+pub struct AcrossCores {
+    /// Secrets and tokens.
+    pub keyring: Keyring,
+    /// How connections are.
+    pub conditions: Conditions,
+    /// Sessions at MCP servers.
+    pub servers: AtServers,
+}
 
 /// The way outside from one core.
-pub(crate) struct Reach {
+pub struct Reach {
     pub(crate) pool: Rc<Pool>,
     pub(crate) dialer: Rc<Dialer>,
     pub(crate) across: AcrossCores,
@@ -44,7 +56,7 @@ impl fmt::Debug for Reach {
 
 impl Reach {
     /// With an empty pool. Without `tls`, nothing is reached by `https`.
-    pub(crate) fn new(
+    pub fn new(
         settings: &settings::Downstream,
         http: &settings::Http,
         resolver: Resolver,

@@ -17,8 +17,7 @@ use crate::catalog::{CompiledConnection, CompiledTool, Proof, Secret};
 use crate::http::{Known, Method};
 use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
-use crate::rt::{self, ClientTls, Resolver, WorkerPool};
-use crate::settings;
+use crate::rt;
 use crate::telemetry::{CoreMetrics, DownstreamLabel, ExecutionId, TraceParent};
 
 use super::accepted::Accepted;
@@ -29,13 +28,12 @@ use super::content::ContentError;
 use super::correlation::Forwarded;
 use super::error::{Awaited, Blame, CallError};
 use super::exchange::{Broken, Budget, exchange};
-use super::keyring::{Keyring, Proven};
+use super::keyring::Proven;
 use super::messages::{self, AnswerPlan, Shaped};
 use super::pool::Line;
 use super::reach::Reach;
 use super::request::join;
-use super::resilience::{Attempts, Conditions, Ended, pause};
-use super::upstream::AtServers;
+use super::resilience::{Attempts, Ended, pause};
 
 /// A body up to this size is decoded, checked and translated on the core.
 pub(super) const INLINE_BYTES_MAX: usize = 128 * 1024;
@@ -69,17 +67,6 @@ pub struct Called {
     pub elapsed: Duration,
 }
 
-/// What the callers of all cores have in common.
-#[derive(Debug, Clone, Default)]
-pub struct AcrossCores {
-    /// Secrets and tokens.
-    pub keyring: Keyring,
-    /// How connections are.
-    pub conditions: Conditions,
-    /// Sessions at MCP servers.
-    pub servers: AtServers,
-}
-
 /// Calls HTTP APIs from one core.
 #[derive(Debug)]
 pub struct RestCaller {
@@ -87,17 +74,8 @@ pub struct RestCaller {
 }
 
 impl RestCaller {
-    /// A caller with an empty pool. Without `tls`, calls to `https` fail.
-    pub fn new(
-        settings: &settings::Downstream,
-        http: &settings::Http,
-        resolver: Resolver,
-        workers: WorkerPool,
-        tls: Option<ClientTls>,
-        across: AcrossCores,
-        metrics: Arc<CoreMetrics>,
-    ) -> Self {
-        let reach = Reach::new(settings, http, resolver, workers, tls, across, metrics);
+    /// A caller that goes this way.
+    pub fn new(reach: Reach) -> Self {
         Self { reach: Rc::new(reach) }
     }
 

@@ -15,11 +15,13 @@
 //!
 //! This room does no I/O and keeps no state. Only this room names `sonic_rs`.
 
+mod canonical;
 mod guard;
 mod raw;
 mod text;
 mod value;
 
+pub use canonical::{write_canonical, write_canonical_object};
 #[cfg(test)]
 pub(crate) use guard::tests::any_json;
 pub use guard::{Checked, guard};

@@ -58,6 +58,18 @@ impl Arguments<'_> {
             Kind::Null | Kind::Array | Kind::Object => None,
         }
     }
+
+    /// The same as it will be sent: else that of these defaults which is sent for this path.
+    pub(super) fn sent_text<'a>(
+        &'a self,
+        path: &str,
+        defaults: &'a [SentDefault],
+    ) -> Option<Cow<'a, str>> {
+        self.text_of(path).or_else(|| {
+            let default = defaults.iter().find(|default| default.is_sent(path, self));
+            default.map(SentDefault::text)
+        })
+    }
 }
 
 /// A single value that is sent when a call does not have it.

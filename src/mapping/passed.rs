@@ -194,11 +194,9 @@ impl PassedPlan {
         arguments: &'a Arguments<'_>,
         path: &str,
     ) -> Option<Cow<'a, str>> {
-        arguments.text_of(path).or_else(|| {
-            let mut defaults = self.changes.iter().flat_map(|changes| &changes.sent_defaults);
-            let default = defaults.find(|default| default.is_sent(path, arguments));
-            default.map(SentDefault::text)
-        })
+        let changes = self.changes.as_deref();
+        let defaults = changes.map(|changes| changes.sent_defaults.as_slice());
+        arguments.sent_text(path, defaults.unwrap_or_default())
     }
 
     /// Checks the arguments of a call. Absent and `null` mean `{}`.

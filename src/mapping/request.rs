@@ -176,11 +176,7 @@ impl RequestPlan {
         arguments: &'a Arguments<'_>,
         path: &str,
     ) -> Option<Cow<'a, str>> {
-        arguments.text_of(path).or_else(|| {
-            let default =
-                self.sent_defaults.iter().find(|default| default.is_sent(path, arguments));
-            default.map(SentDefault::text)
-        })
+        arguments.sent_text(path, &self.sent_defaults)
     }
 
     /// Checks the arguments of a call. Absent and `null` mean `{}`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::{MetaTool, View, fixture::snapshot};
+use crate::catalog::{MetaTool, View, fixture};
 use crate::json::OwnedRaw;
 use crate::rpc::{self, Incoming, RpcError};
 
@@ -86,7 +86,7 @@ toolset = "quiet"
 "#;
 
 fn view(client_application: &str) -> Arc<View> {
-    Arc::clone(snapshot(CATALOG).view("acme", client_application).unwrap())
+    fixture::view_of(client_application, CATALOG)
 }
 
 fn step(view: &View, revision: Revision, page_size: usize, text: &str) -> Step<'static> {

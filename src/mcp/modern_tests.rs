@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::{View, fixture::snapshot};
+use crate::catalog::{View, fixture};
 use crate::rpc::{self, Incoming, ResultBody, RpcError};
 
 const CATALOG: &str = r#"
@@ -35,7 +35,7 @@ toolset = "own"
 "#;
 
 fn view(client_application: &str) -> Arc<View> {
-    Arc::clone(snapshot(CATALOG).view("acme", client_application).unwrap())
+    fixture::view_of(client_application, CATALOG)
 }
 
 fn server(tells_changes: bool) -> ServerInfo {

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     audit::{AuditLog, Transport},
     catalog::{self, Trust, fixture},
-    downstream::{AcrossCores, Listener, RestCaller, Upstreams},
+    downstream::{AcrossCores, Listener, Reach, RestCaller, Upstreams},
     http::{Limits, Progress, RequestReader},
     identity::Caller,
     json::OwnedRaw,
@@ -114,7 +114,7 @@ impl Cores {
             let ((streams, ring), inbox) = parts;
             let number = u16::try_from(index).unwrap();
             let metrics = shared.core_metrics(number);
-            let rest = RestCaller::new(
+            let reach = Reach::new(
                 &shared.settings.downstream,
                 &shared.settings.http,
                 Resolver::new(shared.workers.clone()),
@@ -123,6 +123,7 @@ impl Cores {
                 across.clone(),
                 metrics,
             );
+            let rest = RestCaller::new(reach);
             let write_behind = WriteBehind::new(number, ring, Duration::from_millis(5));
             let shared = shared.clone();
             let listener = Arc::clone(&shared) as Arc<dyn Listener>;

@@ -24,35 +24,7 @@ fn server(tenant: &str) -> Arc<UpstreamServer> {
 }
 
 fn server_with(tenant: &str, sessions: UpstreamSessions) -> Arc<UpstreamServer> {
-    let view = fixture::view(
-        r#"
-[[tenant]]
-id = "acme"
-[[client_application]]
-tenant = "acme"
-id = "desk"
-[[connection]]
-tenant = "acme"
-id = "api"
-base_url = "https://notes.example"
-[[toolset]]
-tenant = "acme"
-id = "notes"
-kind = "rest"
-connection = "api"
-[[tool]]
-tenant = "acme"
-toolset = "notes"
-name = "note"
-description = "d"
-method = "GET"
-path = "/note"
-[[assignment]]
-tenant = "acme"
-client_application = "desk"
-toolset = "notes"
-"#,
-    );
+    let view = fixture::view(&(fixture::api("notes") + &fixture::tool("notes", "note")));
     let ToolKind::Rest { connection, .. } = &view.tools()[0].tool.kind else { panic!() };
     Arc::new(UpstreamServer {
         tenant: TenantId::new(tenant).unwrap(),

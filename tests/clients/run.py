@@ -8,58 +8,30 @@ and port of its own, so groups run side by side and may kill theirs. Logs of gro
 stay in tests/.environment/logs.
 """
 
-import os
-import queue
-import signal
-import subprocess
 import sys
-import threading
-import time
+from pathlib import Path
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runner"))
 import groups  # noqa: E402: no __pycache__ in the source tree
+import programs  # noqa: E402
 import wire  # noqa: E402
-from services import ENVIRONMENT, HERE, Httpbin, Ringway, StartError  # noqa: E402
+from ringway import HERE, Ringway  # noqa: E402
+from services import ENVIRONMENT, Httpbin  # noqa: E402
 
 LOGS = ENVIRONMENT / "logs"
-GROUP_SECONDS_MAX = 240
 # The Python SDK tries a lost standing stream once more, after this time, and then never again: a
 # busy machine must have restarted ringway by then.
 SDK_SETTINGS = {"runtime.mcp.sse": {"retry_ms": 5000}}
 # Groups mostly wait for slow answers, so more of them than cores.
 GROUPS_AT_ONCE = 5
 
-CLIENTS = {
-    "py1": [ENVIRONMENT / "mcp1/bin/python", "-B", HERE / "driver.py"],
-    "py2": [ENVIRONMENT / "mcp2/bin/python", "-B", HERE / "driver.py"],
-    "ts1": ["node", HERE / "driver.mjs", "v1"],
-    "ts2": ["node", HERE / "driver.mjs", "v2"],
-}
+CLIENTS = programs.sdks(HERE)
 GROUPS = [f"{client}/{transport}" for client in CLIENTS for transport in ("http", "sse")] + ["wire"]
 
 
 def drive(report, server, command, cases):
     """Runs one client program to its end, answering what it asks for."""
-    environment = os.environ | {
-        "RINGWAY_TEST_BASE": server.base,
-        "RINGWAY_TEST_KEY": server.keys["assistant"],
-        "RINGWAY_TEST_KEY_STRICT": server.keys["strict"],
-        "RINGWAY_TEST_KEY_GOVERNED": server.keys["governed"],
-        "RINGWAY_TEST_CASES": "|".join(cases),
-    }
-    with (server.folder / "client.log").open("w") as log:
-        program = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-            env=environment,
-        )
-    lines = queue.Queue()
-
-    def follow():
-        for line in program.stdout:
-            lines.put(line.rstrip("\n"))
-        lines.put(None)
-
-    threading.Thread(target=follow, daemon=True).start()
     wishes = {
         "@restart": server.kill_and_restart,
         "@notify": server.notify,
@@ -67,30 +39,14 @@ def drive(report, server, command, cases):
         "@publish": lambda: server.publish(True),
         "@prompt": lambda: server.set_prompt("Write before you read."),
     }
-    deadline = time.monotonic() + GROUP_SECONDS_MAX
-    try:
-        while (line := lines.get(timeout=max(0.1, deadline - time.monotonic()))) is not None:
-            if line not in wishes:
-                report.line(line)
-                continue
-            try:
-                wishes[line]()
-                answer = "done"
-            except (StartError, OSError) as error:
-                answer = repr(error).replace("\n", " ")
-            program.stdin.write(answer + "\n")
-            program.stdin.flush()
-        program.wait(10)
-    except (queue.Empty, subprocess.TimeoutExpired):
-        report.line(f"FAIL the client program: still running after {GROUP_SECONDS_MAX} s")
-    except BrokenPipeError:
-        pass
-    finally:
-        program.kill()
-        program.wait()
-    if program.returncode not in (0, -signal.SIGKILL):
-        end = (server.folder / "client.log").read_text(errors="replace")[-800:]
-        report.line(f"FAIL the client program: exit {program.returncode}: {end}".replace("\n", " "))
+    doors = {
+        "RINGWAY_TEST_BASE": server.base,
+        "RINGWAY_TEST_KEY": server.keys["assistant"],
+        "RINGWAY_TEST_KEY_STRICT": server.keys["strict"],
+        "RINGWAY_TEST_KEY_GOVERNED": server.keys["governed"],
+    }
+    log = server.folder / "client.log"
+    programs.drive(report, command, log, cases, wishes.get, more=doors)
 
 
 def run_cases(group, report, server, cases):
@@ -103,7 +59,8 @@ def run_cases(group, report, server, cases):
 
 def main():
     parser = groups.arguments("official MCP clients against ringway")
-    options, chosen, cases = groups.parsed(parser, GROUPS)
+    options = groups.parsed(parser)
+    chosen, cases = groups.chosen(options.words, GROUPS)
 
     def report_of(group, folder, httpbin):
         extra = wire.SETTINGS if group == "wire" else SDK_SETTINGS

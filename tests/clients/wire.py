@@ -1,6 +1,6 @@
 """Exchanges on the bare wire: what no SDK shows, and what must hold whatever a client does.
 
-Every case talks to a ringway of this group's own (see services.py), over plain sockets, so that
+Every case talks to a ringway of this group's own (see ringway.py), over plain sockets, so that
 half-read streams, torn requests and the exact bytes of an answer are in its hands.
 """
 

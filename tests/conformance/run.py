@@ -13,24 +13,22 @@ is excused, and why: excused.toml. Logs and the suite's own reports of groups wi
 in tests/.environment/conformance-logs.
 """
 
-import argparse
 import json
 import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import tomllib
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "clients"), str(HERE.parent / "upstream")]
-from behind import Upstream, ringway_before, url_of  # noqa: E402: no __pycache__ in the source tree
-from report import Report, ends_cleanly, no_panics  # noqa: E402
+sys.path[:0] = [str(HERE.parent / "runner"), str(HERE.parent / "upstream")]
+import groups  # noqa: E402: no __pycache__ in the source tree
+from behind import running, url_of  # noqa: E402
+from report import Report  # noqa: E402
 from services import ENVIRONMENT, StartError  # noqa: E402
 
 LOGS = ENVIRONMENT / "conformance-logs"
@@ -48,11 +46,23 @@ SUITES = {
     "stable 2025-11-25": ("stable", ["--suite", "all", "--spec-version", "2025-11-25"]),
 }
 ERAS = ["both", "legacy", "modern"]
+# Every suite in front of every era, by the name that it is reported under.
+GROUPS = {
+    suite if era == "both" else f"{suite}, upstream {era}": (era, suite)
+    for era in ERAS
+    for suite in SUITES
+}
 
 
 def speaks(era, suite):
     """Whether an upstream of this era can answer the suite without ringway."""
     return era in ("both", "modern" if suite.endswith("2026-07-28") else "legacy")
+
+
+def is_asked(options, era, suite):
+    """Whether the options, words apart, leave this group in."""
+    is_era = options.upstream_era in (None, era)
+    return is_era and (not options.direct or speaks(era, suite))
 
 
 def node():
@@ -137,35 +147,27 @@ def judge(report, era, suite, scenario, checks, wanted):
     return sorted({check["id"] for check in of["SUCCESS"]})
 
 
-def run_group(era, suite, options, work, baseline):
-    report = Report(f"{suite}, upstream {era}" if era != "both" else suite)
-    folder = work / report.group.replace(" ", "-").replace(",", "")
-    folder.mkdir()
-    upstream = server = None
+def run_group(group, options, scenarios, folder, baseline):
+    """The report of a group, and of each scenario the checks that passed."""
+    report = Report(group)
+    era, suite = GROUPS[group]
+    binary = None if options.direct else options.binary
     passed = {}
     try:
-        upstream = Upstream(era, folder / "upstream.log", "--offers", "conformance")
-        url = upstream.url
-        if not options.direct:
-            server = ringway_before(upstream, options.binary, folder / "ringway")
-            url = url_of(server)
-        found = run_suite(suite, url, folder, options.scenarios)
-        wanted = baseline.get(suite, {})
-        for scenario, checks in found.items():
-            needed = wanted.get(scenario, [])
-            passed[scenario] = judge(report, era, suite, scenario, checks, needed)
-        asked = options.scenarios or ([] if options.rewrite else wanted)
-        for scenario in set(asked) - set(found):
-            report.line(f"FAIL {scenario}: it did not run")
-        if server and not options.scenarios:
-            report.case("ringway ends cleanly on SIGTERM", ends_cleanly, server)
-            report.case("nothing panicked", no_panics, server)
+        with running(era, binary, folder, "--offers", "conformance") as (upstream, server):
+            url = url_of(server) if server else upstream.url
+            found = run_suite(suite, url, folder, scenarios)
+            wanted = baseline.get(suite, {})
+            for scenario, checks in found.items():
+                needed = wanted.get(scenario, [])
+                passed[scenario] = judge(report, era, suite, scenario, checks, needed)
+            asked = scenarios or ([] if options.rewrite else wanted)
+            for scenario in set(asked) - set(found):
+                report.line(f"FAIL {scenario}: it did not run")
+            if server and not scenarios:
+                report.end(server)
     except (StartError, OSError, subprocess.SubprocessError) as error:
         report.line(f"FAIL running the suite: {error}".replace("\n", " "))
-    finally:
-        for process in (server, upstream):
-            if process:
-                process.stop()
     return report, passed
 
 
@@ -181,51 +183,25 @@ def shown(baseline):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="the public conformance suite against ringway")
-    parser.add_argument("--binary", type=Path)
-    parser.add_argument("--direct", action="store_true")
+    parser = groups.arguments("the public conformance suite against ringway", can_be_direct=True)
     parser.add_argument("--upstream-era", choices=ERAS)
     parser.add_argument("--rewrite", action="store_true")
-    parser.add_argument("words", nargs="*")
-    options = parser.parse_intermixed_args()
-    if not options.direct and not (options.binary and options.binary.is_file()):
-        parser.error(f"{options.binary} is not there; build it first")
-    naming = [word for word in options.words if any(word in suite for suite in SUITES)]
-    options.scenarios = [word for word in options.words if word not in naming]
-    eras = [options.upstream_era] if options.upstream_era else ERAS
-
-    # A signal must still stop the servers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    shutil.rmtree(LOGS, ignore_errors=True)
-    work = Path(tempfile.mkdtemp(prefix="ringway-conformance."))
+    options = groups.parsed(parser)
+    chosen, scenarios = groups.chosen(options.words, GROUPS)
+    chosen = [group for group in chosen if is_asked(options, *GROUPS[group])]
     baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    reports = None
-    try:
-        done = []
-        for era in eras:
-            for suite in SUITES:
-                if naming and not any(word in suite for word in naming):
-                    continue
-                if options.direct and not speaks(era, suite):
-                    continue
-                report, passed = run_group(era, suite, options, work, baseline)
-                done.append(report)
-                if options.direct and options.rewrite and era == "both":
-                    baseline[suite] = {name: checks for name, checks in passed.items() if checks}
-        reports = done
-    finally:
-        if reports is None or any(report.failed for report in reports):
-            shutil.copytree(
-                work, LOGS, ignore=shutil.ignore_patterns("data"), dirs_exist_ok=True
-            )
-            print(f"# logs are in {LOGS}", flush=True)
-        shutil.rmtree(work, ignore_errors=True)
-    if options.rewrite and options.direct and not options.scenarios:
+
+    def report_of(group, folder, _shared):
+        report, passed = run_group(group, options, scenarios, folder, baseline)
+        era, suite = GROUPS[group]
+        if options.direct and options.rewrite and era == "both":
+            baseline[suite] = {name: checks for name, checks in passed.items() if checks}
+        return report
+
+    code = groups.run("conformance", LOGS, chosen, 1, report_of)
+    if options.rewrite and options.direct and not scenarios:
         BASELINE.write_text(shown(baseline))
-    passed = sum(report.passed for report in reports)
-    failures = sum(report.failed for report in reports)
-    print(f"# conformance: {passed} passed, {failures} failed", flush=True)
-    return 1 if failures or passed == 0 else 0
+    return code
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import threading
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "clients"))
+TESTS = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS / "runner"), str(TESTS / "clients")]
 import description_cases  # noqa: E402: no __pycache__ in the source tree
 import groups  # noqa: E402
 import httpbin_cases  # noqa: E402
@@ -92,7 +93,8 @@ GROUPS = {
 def main():
     parser = groups.arguments("imports into ringway, called end to end")
     parser.add_argument("--rewrite", action="store_true")
-    options, chosen, cases = groups.parsed(parser, GROUPS)
+    options = groups.parsed(parser)
+    chosen, cases = groups.chosen(options.words, GROUPS)
     expectations = Expectations(options.rewrite)
 
     def report_of(group, folder, _shared):

@@ -13,19 +13,6 @@ const SECRET: &str = "Bearer hidden-4711";
 const MASK: &str = "***";
 const FIND: (&str, &str, &str, &str) = ("find", "GET", "/find", "");
 
-/// A toolset of an upstream server; nobody is assigned it, so the server is not asked.
-const UPSTREAM: &str = r#"
-[[connection]]
-tenant = "demo"
-id = "docs"
-base_url = "http://127.0.0.1:9/mcp"
-[[toolset]]
-tenant = "demo"
-id = "docs"
-kind = "mcp"
-connection = "docs"
-"#;
-
 /// An operator, who notes what was asked and how it was answered.
 struct Operator<'a> {
     server: &'a Ringway,
@@ -140,7 +127,7 @@ fn bad_patch() -> Value {
 #[test]
 #[expect(clippy::too_many_lines, reason = "one story, told to its end")]
 fn everything_described_happens_and_nothing_else_and_no_secret_gets_out() {
-    let server = Setup::new().catalog(UPSTREAM).start();
+    let server = Setup::new().unassigned_mcp("docs", "http://127.0.0.1:9/mcp", "", "").start();
     let mut it = Operator::new(&server);
     let entities = one_of_each("http://127.0.0.1:9");
     for (kind, path, content) in &entities {

@@ -4,21 +4,9 @@ use serde_json::{Value, json};
 
 use crate::harness::{Request, Ringway, Setup, Wire, eventually};
 
-/// A toolset of an upstream server that nobody is assigned.
-const CATALOG: &str = r#"
-[[connection]]
-tenant = "demo"
-id = "docs"
-base_url = "http://127.0.0.1:9/mcp"
-[[toolset]]
-tenant = "demo"
-id = "docs"
-kind = "mcp"
-connection = "docs"
-"#;
-
+/// With a toolset of an upstream server that nobody is assigned.
 fn server() -> Ringway {
-    let server = Setup::new().catalog(CATALOG).start();
+    let server = Setup::new().unassigned_mcp("docs", "http://127.0.0.1:9/mcp", "", "").start();
     eventually("the server is known", || {
         server.admin("GET", "/upstreams/demo/docs", None).status == 200
     });

@@ -1,5 +1,6 @@
 """The upstream fixture (server.mjs) as a process, and a ringway in front of it."""
 
+import contextlib
 import json
 import subprocess
 import time
@@ -60,6 +61,22 @@ def ringway_before(upstream, binary, folder):
         server.stop()
         raise
     return server
+
+
+@contextlib.contextmanager
+def running(revision, binary, folder, *options):
+    """The fixture with these options, and a ringway before it unless `binary` is `None`."""
+    folder.mkdir(parents=True)
+    upstream = server = None
+    try:
+        upstream = Upstream(revision, folder / "upstream.log", *options)
+        if binary:
+            server = ringway_before(upstream, binary, folder / "ringway")
+        yield upstream, server
+    finally:
+        for process in (server, upstream):
+            if process:
+                process.stop()
 
 
 def url_of(server, transport="mcp"):

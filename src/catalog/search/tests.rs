@@ -157,24 +157,10 @@ fn fields_of_every_depth_are_found() {
 
 #[test]
 fn a_view_finds_the_tools_it_shows() {
-    let text = "
-[[tenant]]
-id = 'acme'
-[[client_application]]
-tenant = 'acme'
-id = 'desk'
+    let tools = "
 [[client_application.policy.rules]]
 effect = 'deny'
 tools = ['secret*']
-[[connection]]
-tenant = 'acme'
-id = 'api'
-base_url = 'http://127.0.0.1:1/'
-[[toolset]]
-tenant = 'acme'
-id = 'shop'
-kind = 'rest'
-connection = 'api'
 [[tool]]
 tenant = 'acme'
 toolset = 'shop'
@@ -190,12 +176,8 @@ description = 'Ships orders.'
 method = 'POST'
 path = '/ship'
 fields = [{ source_field_name = 'carrier', location = 'body', type = 'string' }]
-[[assignment]]
-tenant = 'acme'
-client_application = 'desk'
-toolset = 'shop'
 ";
-    let view = fixture::view(text);
+    let view = fixture::view(&(fixture::api("shop") + tools));
     for query in ["orders", "carrier", "shop"] {
         let found = view.search().search(query, 5);
         let names: Vec<&str> =

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::api::Api;
 use crate::catalog::{CompiledTool, fixture};
 use crate::downstream::error::CallError;
-use crate::downstream::{AcrossCores, CallEnvironment, Carried, RestCaller};
+use crate::downstream::{AcrossCores, CallEnvironment, Carried, Reach, RestCaller};
 use crate::mapping::OutgoingRequest;
 use crate::mcp::ToolOutcome;
 use crate::rt::{self, CoreOptions, Resolver, WorkerPool};
@@ -103,15 +103,8 @@ pub(super) fn caller_counted_by(
     let workers = WorkerPool::start(1, 64).unwrap();
     let resolver = Resolver::new(workers.clone());
     let http = settings::Http::default();
-    RestCaller::new(
-        &settings,
-        &http,
-        resolver,
-        workers,
-        None,
-        AcrossCores::default(),
-        Arc::clone(metrics),
-    )
+    let (across, metrics) = (AcrossCores::default(), Arc::clone(metrics));
+    RestCaller::new(Reach::new(&settings, &http, resolver, workers, None, across, metrics))
 }
 
 pub(super) fn caller() -> RestCaller {

@@ -3,70 +3,31 @@
 use serde_json::Value;
 
 use super::hidden::visible;
-use crate::catalog::FieldChange;
+use crate::catalog::{FieldChange, differing};
 use crate::json::{self, Raw};
 
 /// Most differences that are told; more are counted in the last one.
 const DIFFERENCES_MAX: usize = 200;
 /// Longest text of a value that is told, in characters.
 const SHOWN_CHARACTERS_MAX: usize = 400;
-/// Deeper values are compared and shown whole.
-const DEPTH_MAX: usize = 32;
 
 /// The fields that differ, in order. Values are cut to what can be read, and show what they hide.
 pub fn differences(before: Raw<'_>, after: Raw<'_>) -> Vec<FieldChange> {
-    let mut comparing = Comparing { path: Vec::new(), found: Vec::new(), left_out: 0 };
-    comparing.values(Some(&json::to_value(before)), Some(&json::to_value(after)));
-    let Comparing { mut found, left_out, .. } = comparing;
+    let mut found = Vec::new();
+    let mut left_out = 0_usize;
+    differing(&json::to_value(before), &json::to_value(after), visible, &mut |path, one, other| {
+        if found.len() >= DIFFERENCES_MAX {
+            left_out += 1;
+            return;
+        }
+        let (before, after) = (one.map(shown), other.map(shown));
+        found.push(FieldChange { field: path.concat(), before, after });
+    });
     if left_out > 0 {
         let field = format!("and {left_out} more");
         found.push(FieldChange { field, before: None, after: None });
     }
     found
-}
-
-struct Comparing {
-    /// Names with a dot or an index in front, but for the first.
-    path: Vec<String>,
-    found: Vec<FieldChange>,
-    left_out: usize,
-}
-
-impl Comparing {
-    fn values(&mut self, before: Option<&Value>, after: Option<&Value>) {
-        match (before, after) {
-            (one, other) if one == other => {}
-            (Some(Value::Object(one)), Some(Value::Object(other)))
-                if self.path.len() < DEPTH_MAX =>
-            {
-                let added = other.keys().filter(|key| !one.contains_key(*key));
-                let mut keys: Vec<&String> = one.keys().chain(added).collect();
-                keys.sort_unstable();
-                for key in keys {
-                    let between = if self.path.is_empty() { "" } else { "." };
-                    let step = format!("{between}{}", visible(key));
-                    self.below(step, one.get(key), other.get(key));
-                }
-            }
-            (Some(Value::Array(one)), Some(Value::Array(other))) if self.path.len() < DEPTH_MAX => {
-                for place in 0..one.len().max(other.len()) {
-                    self.below(format!("[{place}]"), one.get(place), other.get(place));
-                }
-            }
-            _ if self.found.len() >= DIFFERENCES_MAX => self.left_out += 1,
-            (before, after) => self.found.push(FieldChange {
-                field: self.path.concat(),
-                before: before.map(shown),
-                after: after.map(shown),
-            }),
-        }
-    }
-
-    fn below(&mut self, step: String, before: Option<&Value>, after: Option<&Value>) {
-        self.path.push(step);
-        self.values(before, after);
-        self.path.pop();
-    }
 }
 
 /// A value as it is told: long ones as text.

@@ -82,6 +82,24 @@ pub(super) fn item(holds: Holds, members: &mut Members) -> Particle {
     }))
 }
 
+/// Adds parts of which one is there.
+fn alternatives(
+    mut content: Vec<Particle>,
+    occurs: Occurs,
+    standing: Standing<'_>,
+    can_be_empty: bool,
+    out: &mut Vec<Particle>,
+) {
+    let repeats = occurs.most > 1;
+    // A choice within a choice is more alternatives of it.
+    if standing.in_choice && !repeats {
+        out.append(&mut content);
+    } else {
+        let is_required = !standing.is_optional && !can_be_empty;
+        out.push(Particle::Choice { repeats, is_required, content });
+    }
+}
+
 fn is_global(place: Place<'_>) -> bool {
     place.element.parent().is_some_and(|parent| parent.is(XSD, "schema"))
 }
@@ -195,16 +213,11 @@ impl<'t> Builder<'_, 't> {
         members: &mut Members,
         out: &mut Vec<Particle>,
     ) -> Result<bool, String> {
-        let repeats = occurs.most > 1;
         let inside = standing.below(true, true)?;
-        let Group { mut content, one_can_be_empty, .. } = self.inside(place, inside, members)?;
+        let Group { content, one_can_be_empty, .. } = self.inside(place, inside, members)?;
         let can_be_empty = occurs.least == 0 || one_can_be_empty || content.is_empty();
-        // A choice within a choice is more alternatives of it.
-        if standing.in_choice && !repeats {
-            out.append(&mut content);
-        } else if !content.is_empty() {
-            let is_required = !standing.is_optional && !can_be_empty;
-            out.push(Particle::Choice { repeats, is_required, content });
+        if !content.is_empty() {
+            alternatives(content, occurs, standing, can_be_empty, out);
         }
         Ok(can_be_empty)
     }
@@ -249,29 +262,22 @@ impl<'t> Builder<'_, 't> {
             self.step()?;
         }
         let is_abstract = |place: Place<'_>| place.element.attribute("abstract") == Some("true");
-        let mut alternatives: Vec<(QName<'t>, Place<'t>)> = vec![(name, head)];
-        alternatives.extend(heirs);
-        if alternatives.len() > 1 {
-            alternatives.retain(|(_, place)| !is_abstract(*place));
+        let mut usable: Vec<(QName<'t>, Place<'t>)> = vec![(name, head)];
+        usable.extend(heirs);
+        if usable.len() > 1 {
+            usable.retain(|(_, place)| !is_abstract(*place));
         }
-        if let [(name, place)] = alternatives.as_slice() {
+        if let [(name, place)] = usable.as_slice() {
             let element = self.declared(*name, *place, occurs, standing, members);
             out.push(Particle::Element(Rc::new(element)));
             return Ok(());
         }
         let inside = standing.below(true, true)?;
         let one = Occurs { least: 1, most: 1 };
-        let content = alternatives.into_iter().map(|(name, place)| {
+        let content = usable.into_iter().map(|(name, place)| {
             Particle::Element(Rc::new(self.declared(name, place, one, inside, members)))
         });
-        let mut content: Vec<Particle> = content.collect();
-        let repeats = occurs.most > 1;
-        if standing.in_choice && !repeats {
-            out.append(&mut content);
-        } else {
-            let is_required = occurs.least > 0 && !standing.is_optional;
-            out.push(Particle::Choice { repeats, is_required, content });
-        }
+        alternatives(content.collect(), occurs, standing, occurs.least == 0, out);
         Ok(())
     }
 

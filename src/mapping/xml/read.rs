@@ -92,9 +92,6 @@ impl Reader<'_> {
         is_first: &mut bool,
         depth: usize,
     ) -> Result<(), Unreadable> {
-        if depth > DEPTH_MAX {
-            return Err(Unreadable::TooDeep);
-        }
         let found = self.sorted(plan, element);
         let mut rest = found.as_slice();
         for (index, member) in plan.members.iter().enumerate() {
@@ -211,8 +208,8 @@ impl Reader<'_> {
         }
         match &plan.holds {
             Holds::Value(value) => self.text(value, element, out)?,
-            Holds::List(item) => self.list(item, element, out, depth + 1)?,
-            Holds::Map(item) => self.map(item, element, out, depth + 1)?,
+            Holds::List(item) => self.list(item, element, out, below(depth)?)?,
+            Holds::Map(item) => self.map(item, element, out, below(depth)?)?,
             Holds::Any => {
                 let content = element.content_xml(self.repeatable).ok_or(Unreadable::TooLarge)?;
                 self.repeat(content.len())?;
@@ -237,7 +234,7 @@ impl Reader<'_> {
                 if !is_declared {
                     write_type(actual, out, &mut is_first);
                 }
-                self.members(actual, element, out, &mut is_first, depth + 1)?;
+                self.members(actual, element, out, &mut is_first, below(depth)?)?;
                 out.push(b'}');
             }
         }
@@ -252,9 +249,6 @@ impl Reader<'_> {
         out: &mut Vec<u8>,
         depth: usize,
     ) -> Result<(), Unreadable> {
-        if depth > DEPTH_MAX {
-            return Err(Unreadable::TooDeep);
-        }
         let is_meant = |child: &Element<'_>| child.local() == &*item.name.local;
         // Under another name they are still the only ones that can be meant.
         let is_named = element.children().any(|child| is_meant(&child));
@@ -282,9 +276,6 @@ impl Reader<'_> {
         out: &mut Vec<u8>,
         depth: usize,
     ) -> Result<(), Unreadable> {
-        if depth > DEPTH_MAX {
-            return Err(Unreadable::TooDeep);
-        }
         let mut seen = HashSet::new();
         out.push(b'{');
         for child in element.children() {
@@ -359,6 +350,11 @@ impl Reader<'_> {
             None => write_string(out, href),
         }
     }
+}
+
+/// The next level, where a message may still have one.
+fn below(depth: usize) -> Result<usize, Unreadable> {
+    if depth < DEPTH_MAX { Ok(depth + 1) } else { Err(Unreadable::TooDeep) }
 }
 
 /// The member that an element belongs to.

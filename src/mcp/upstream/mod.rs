@@ -31,7 +31,7 @@ mod write;
 pub use answer::{Answered, answered};
 pub use events::{EventReader, StreamEvent};
 pub use facts::{ListChanges, ServerFacts, supported_revisions};
-pub use headers::{Posted, base64_form, faulty_headers, request_headers};
+pub use headers::{Posted, faulty_headers, request_headers};
 pub use listing::{Listing, ListingLimits, NextPage};
 pub use received::{Received, receive};
 pub use search::{Failure, Reaction, Search, Try, UpstreamKind, Verdict};

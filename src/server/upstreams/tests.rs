@@ -19,7 +19,8 @@ use crate::{
     audit::AuditLog,
     catalog::{
         self, Action, Definition, DefinitionKind, DefinitionTrust, Snapshot, TenantId, ToolKind,
-        ToolsetId, Upstream, UpstreamServer, fixture::entities as read,
+        ToolsetId, Upstream, UpstreamServer,
+        fixture::{self, entities as read},
     },
     governance::definitions::{Act, BookError, Event, Offer, Reach, Subject, Turn},
     json::OwnedRaw,
@@ -39,41 +40,18 @@ use crate::{
     telemetry::{Metrics, ProcessFigures},
 };
 
-/// Two upstream servers, and an API whose connection is good enough for both.
-const CATALOG: &str = r#"
-[[tenant]]
-id = "acme"
-[[client_application]]
-tenant = "acme"
-id = "desk"
-[[connection]]
-tenant = "acme"
-id = "api"
-base_url = "http://127.0.0.1:9"
-[[toolset]]
-tenant = "acme"
-id = "rest"
-kind = "rest"
-connection = "api"
-[[tool]]
-tenant = "acme"
-toolset = "rest"
-name = "find"
-description = "d"
-method = "GET"
-path = "/find"
-[[assignment]]
-tenant = "acme"
-client_application = "desk"
-toolset = "rest"
-"#;
-
 fn toolset(id: &str) -> String {
     format!("[[toolset]]\ntenant = \"acme\"\nid = \"{id}\"\nkind = \"mcp\"\nconnection = \"api\"\n")
 }
 
+/// An API, whose connection is good enough for upstream servers too.
+fn catalog(upstreams: &[&str]) -> String {
+    let upstreams: String = upstreams.iter().map(|id| toolset(id)).collect();
+    [fixture::api("rest"), fixture::tool("rest", "find"), upstreams].concat()
+}
+
 fn both() -> String {
-    [CATALOG, &toolset("docs"), &toolset("mail")].concat()
+    catalog(&["docs", "mail"])
 }
 
 fn acme() -> TenantId {
@@ -455,7 +433,7 @@ fn what_is_known_goes_with_its_toolset() {
                 running.published("docs").is_some() && running.published("mail").is_some()
             })
             .await;
-        let without = read(&[CATALOG, &toolset("mail")].concat());
+        let without = read(&catalog(&["mail"]));
         running.shared.publication.apply(Intent::own(Action::Apply), without, true).unwrap();
         assert_eq!(running.published("docs"), None);
         running.until(|running| running.shared.keeper.state(&acme(), &id("docs")).is_none()).await;

@@ -121,18 +121,28 @@ impl Setup {
     /// A toolset of an MCP server for `demo/assistant` and `demo/public`; `upstream` and
     /// `connection` are more lines of the toolset and its connection.
     pub(crate) fn mcp(self, id: &str, url: &str, upstream: &str, connection: &str) -> Self {
-        let mut text = format!(
+        let assignments = ["assistant", "public"].map(|client| {
+            format!(
+                "[[assignment]]\ntenant = \"demo\"\nclient_application = \"{client}\"\n\
+                 toolset = \"{id}\"\n"
+            )
+        });
+        self.unassigned_mcp(id, url, upstream, connection).catalog(&assignments.concat())
+    }
+
+    /// The same for nobody; so the server is not asked.
+    pub(crate) fn unassigned_mcp(
+        self,
+        id: &str,
+        url: &str,
+        upstream: &str,
+        connection: &str,
+    ) -> Self {
+        self.catalog(&format!(
             "[[connection]]\ntenant = \"demo\"\nid = \"{id}\"\nbase_url = \"{url}\"\n{connection}\n\
              [[toolset]]\ntenant = \"demo\"\nid = \"{id}\"\nkind = \"mcp\"\nconnection = \"{id}\"\n\
              {upstream}\n"
-        );
-        for client in ["assistant", "public"] {
-            text += &format!(
-                "[[assignment]]\ntenant = \"demo\"\nclient_application = \"{client}\"\n\
-                 toolset = \"{id}\"\n"
-            );
-        }
-        self.catalog(&text)
+        ))
     }
 }
 

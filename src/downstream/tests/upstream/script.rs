@@ -15,8 +15,8 @@ use super::super::support::{ENVIRONMENT, caller_with};
 use crate::catalog::{CompiledConnection, Definitions, ToolKind, Upstream, UpstreamServer};
 use crate::downstream::tests::support::declared;
 use crate::downstream::{
-    AcrossCores, Client, Heard, Listener, RestCaller, SessionScope, UpstreamAnswer, UpstreamCalled,
-    UpstreamMethod, UpstreamRequest, Upstreams,
+    AcrossCores, Client, Heard, Listener, Reach, RestCaller, SessionScope, UpstreamAnswer,
+    UpstreamCalled, UpstreamMethod, UpstreamRequest, Upstreams,
 };
 use crate::json::OwnedRaw;
 use crate::mcp::{Ask, AskOutcome, LogLevel, Told};
@@ -271,7 +271,7 @@ pub(super) fn desk_with(change: impl FnOnce(&mut settings::UpstreamServers)) -> 
 /// One of several cores, each on its thread.
 pub(super) fn desk_across(across: &AcrossCores) -> Desk {
     let workers = WorkerPool::start(1, 64).unwrap();
-    let rest = RestCaller::new(
+    let reach = Reach::new(
         &settings::Downstream::default(),
         &settings::Http::default(),
         Resolver::new(workers.clone()),
@@ -280,6 +280,7 @@ pub(super) fn desk_across(across: &AcrossCores) -> Desk {
         across.clone(),
         Arc::default(),
     );
+    let rest = RestCaller::new(reach);
     let ears = Arc::new(Ears::default());
     let listener = Arc::clone(&ears) as Arc<dyn Listener>;
     let settings = settings::UpstreamServers::default();

@@ -36,11 +36,16 @@ class Report:
         else:
             self.line(f"ok {name}")
 
+    def end(self, server):
+        """Stops a ringway; two cases of every group that ran whole."""
+        self.case("ringway ends cleanly on SIGTERM", _ends_cleanly, server)
+        self.case("nothing panicked", _no_panics, server)
 
-def ends_cleanly(server):
+
+def _ends_cleanly(server):
     code = server.stop()
     assert code == 0, "it had to be killed" if code is None else f"exit code {code}"
 
 
-def no_panics(server):
+def _no_panics(server):
     assert not server.panics(), server.panics()[0]

@@ -1,7 +1,8 @@
-"""A run of cases in groups: side by side, each with a ringway of its own, logs kept on failure."""
+"""A run of cases in groups: side by side, each in a folder of its own, logs kept on failure."""
 
 import argparse
 import concurrent.futures
+import re
 import shutil
 import signal
 import subprocess
@@ -9,27 +10,35 @@ import sys
 import tempfile
 from pathlib import Path
 
-from report import Report, ends_cleanly, no_panics
+from report import Report
 from services import StartError
 
 
-def arguments(description):
-    """What every run takes; a run may add to it."""
+def arguments(description, can_be_direct=False):
+    """What every run takes; a run may add to it. A direct one leaves ringway out."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--binary", required=True, type=Path)
+    parser.add_argument("--binary", type=Path)
     parser.add_argument("words", nargs="*")
+    if can_be_direct:
+        parser.add_argument("--direct", action="store_true")
+    else:
+        parser.set_defaults(direct=False)
     return parser
 
 
-def parsed(parser, groups):
-    """The options, and what their words choose: groups by a part of their name, cases by the rest."""
-    options = parser.parse_args()
-    if not options.binary.is_file():
+def parsed(parser):
+    """The options, once it is sure that there is something to run."""
+    options = parser.parse_intermixed_args()
+    if not options.direct and not (options.binary and options.binary.is_file()):
         parser.error(f"{options.binary} is not there; build it first")
-    naming = [word for word in options.words if any(word in group for group in groups)]
-    cases = [word for word in options.words if word not in naming]
-    chosen = [group for group in groups if not naming or any(word in group for word in naming)]
-    return options, chosen, cases
+    return options
+
+
+def chosen(words, groups):
+    """What words choose: groups by a part of their name, cases by the rest."""
+    naming = [word for word in words if any(word in group for group in groups)]
+    cases = [word for word in words if word not in naming]
+    return [group for group in groups if not naming or any(word in group for word in naming)], cases
 
 
 def run_group(group, start, work, cases):
@@ -43,8 +52,7 @@ def run_group(group, start, work, cases):
     try:
         work(report, server)
         if not cases:
-            report.case("ringway ends cleanly on SIGTERM", ends_cleanly, server)
-            report.case("nothing panicked", no_panics, server)
+            report.end(server)
     except (StartError, OSError) as error:
         report.line(f"FAIL services: {error}".replace("\n", " "))
     finally:
@@ -55,7 +63,7 @@ def run_group(group, start, work, cases):
 def run(name, logs, groups, at_once, report_of, shared=None):
     """Runs the groups and prints what they come to; gives the exit code.
 
-    `report_of(group, folder, what)` runs one group in a folder of its own; `what` is what
+    `report_of(group, folder, what)` runs one group, in a folder that it has to make; `what` is what
     `shared(folder)` has started for all of them, which is stopped at the end.
     """
     # A signal must still stop the servers.
@@ -65,9 +73,9 @@ def run(name, logs, groups, at_once, report_of, shared=None):
     what, reports = None, None
     try:
         what = shared(work) if shared else None
-        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-            waiting = [pool.submit(report_of, group, work / group, what) for group in groups]
-            reports = [future.result() for future in waiting]
+        reports = _reports(
+            groups, at_once, lambda group: report_of(group, work / _folder(group), what)
+        )
     except StartError as error:
         print(f"FAIL services: {error}", flush=True)
         return 1
@@ -82,3 +90,19 @@ def run(name, logs, groups, at_once, report_of, shared=None):
     failures = sum(report.failed for report in reports)
     print(f"# {name}: {passed} passed, {failures} failed", flush=True)
     return 1 if failures or passed == 0 else 0
+
+
+def _folder(group):
+    return re.sub(r"[^\w.]+", "-", group)
+
+
+def _reports(groups, at_once, report_of):
+    if at_once == 1:
+        # Here a signal ends the one that runs.
+        return [report_of(group) for group in groups]
+    pool = concurrent.futures.ThreadPoolExecutor(at_once)
+    try:
+        waiting = [pool.submit(report_of, group) for group in groups]
+        return [future.result() for future in waiting]
+    finally:
+        pool.shutdown(cancel_futures=True)
