@@ -9,7 +9,9 @@
 use serde_json::{Value, json};
 
 use super::clean::{self, FIELD_TEXT_MAX};
+use super::encoding::{as_single, without_null};
 use super::library::Spot;
+use super::media::{essence, is_data, is_opaque, is_text, is_xml};
 use super::members::{has_parts, is_structured, json_rules, member_rules, words_of};
 use super::notes::Notes;
 use super::parameters::{self, Declared, is_json};
@@ -17,9 +19,7 @@ use super::rules::{self, WHOLE_BODY};
 use super::schema::{Allowance, Direction};
 use super::words;
 use super::{Reader, Version, members, texts};
-use crate::mapping::{
-    BodyFormat, FieldRule, FieldType, Location, ParameterStyle, Requirement, XmlElement,
-};
+use crate::mapping::{BodyFormat, FieldRule, FieldType, Location, Requirement, XmlElement};
 
 /// Most content types of one body that are looked at.
 const CANDIDATES_MAX: usize = 30;
@@ -332,65 +332,6 @@ impl<'a> Reader<'a> {
         }
         out
     }
-
-    /// What `encoding` says of one field of a form, and what its schema says without it.
-    fn encode(
-        &self,
-        rule: &mut FieldRule,
-        encoding: Option<Spot<'a>>,
-        format: BodyFormat,
-        notes: &mut Notes,
-    ) -> Result<(), String> {
-        let name = rule.source_field_name.replace('\\', "");
-        let encoding = encoding.and_then(|encoding| self.index.member(encoding, &name));
-        let content_type = encoding.and_then(|encoding| encoding.text("contentType"));
-        let is_one = |media: &&str| !media.contains([',', '*']);
-        let is_multipart = format == BodyFormat::Multipart;
-        let file = file_of(rule, content_type);
-        if let Some((field_type, item_type)) = file {
-            if !is_multipart {
-                return Err(format!(
-                    "{} is a file, which a form cannot carry",
-                    clean::quoted(&name)
-                ));
-            }
-            let media = rule.schema.as_ref().and_then(|schema| {
-                let own = schema.get("items").unwrap_or(schema);
-                own.get("contentMediaType")?.as_str().map(ToOwned::to_owned)
-            });
-            *rule = as_single(std::mem::take(rule), field_type);
-            rule.array_item_type = item_type;
-            // The runtime takes a list: of what the file says, else the first of them.
-            rule.content_type = content_type.map(|media| clean::line(media, 200)).or(media);
-            if let Some(listed) = content_type.filter(|media| !is_one(media)) {
-                let listed = clean::line(listed, 200);
-                rules::tell(rule, &format!("Content types: {listed}."));
-            }
-            return Ok(());
-        }
-        if is_multipart {
-            rule.content_type = content_type.filter(is_one).map(|media| clean::line(media, 200));
-        } else if content_type.is_some_and(is_json) {
-            rule.style = Some(ParameterStyle::Json);
-        }
-        let Some(encoding) = encoding else { return Ok(()) };
-        if members(encoding.get("headers")).next().is_some() {
-            notes.add(format!("headers of the part {} are not sent", clean::quoted(&name)));
-        }
-        let style = match encoding.text("style") {
-            Some("spaceDelimited") => Some(ParameterStyle::SpaceDelimited),
-            Some("pipeDelimited") => Some(ParameterStyle::PipeDelimited),
-            Some("deepObject") => Some(ParameterStyle::DeepObject),
-            _ => None,
-        };
-        if rule.style.is_none() && !is_multipart {
-            rule.style = style;
-            let explode = encoding.flag("explode");
-            rule.explode = explode.filter(|explode| *explode != style.is_none());
-        }
-        rule.allow_reserved = encoding.flag("allowReserved") == Some(true) && !is_multipart;
-        Ok(())
-    }
 }
 
 /// Notes the bodies that could be sent too.
@@ -407,94 +348,4 @@ fn note_others(candidates: &[Candidate<'_>], taken: usize, notes: &mut Notes) {
 /// The body as one field.
 pub(super) fn whole(schema: Value, is_required: Option<bool>) -> FieldRule {
     rules::rule(WHOLE_BODY.to_owned(), Location::Body, schema, is_required == Some(true))
-}
-
-/// Only JSON has a null: elsewhere it would be a text.
-fn without_null(rule: &mut FieldRule) {
-    rule.nullable = false;
-    if let Some(Value::Object(words)) = &mut rule.schema {
-        words::remove_null(words);
-    }
-}
-
-/// A rule whose type says all.
-fn as_single(rule: FieldRule, field_type: FieldType) -> FieldRule {
-    let is_file = field_type != FieldType::String;
-    FieldRule {
-        field_type: Some(field_type),
-        array_item_type: None,
-        schema: None,
-        format: rule.format.filter(|_| !is_file),
-        allowed: rule.allowed.filter(|_| !is_file),
-        default: rule.default.filter(|value| value.is_string() && !is_file),
-        ..rule
-    }
-}
-
-/// Whether the field of a form is a file, or a list of them.
-fn file_of(rule: &FieldRule, content_type: Option<&str>) -> Option<(FieldType, Option<FieldType>)> {
-    let is_binary = |format: Option<&str>| format == Some("binary");
-    let is_opaque = content_type.is_some_and(|media| {
-        let essence = essence(media);
-        !is_json(&essence) && !is_text(&essence) && !is_xml(&essence)
-    });
-    match (rule.field_type, &rule.schema) {
-        (Some(FieldType::String), _) if is_binary(rule.format.as_deref()) => {
-            Some((FieldType::File, None))
-        }
-        (Some(FieldType::Array), _) if is_binary(rule.format.as_deref()) => {
-            Some((FieldType::Array, Some(FieldType::File)))
-        }
-        (None, Some(Value::Object(words))) if words.is_empty() && is_opaque => {
-            Some((FieldType::File, None))
-        }
-        (None, Some(Value::Object(words))) if rules::is_file(words) => {
-            Some((FieldType::File, None))
-        }
-        (None, Some(Value::Object(words))) => {
-            let items = words.get("items").and_then(Value::as_object)?;
-            rules::is_file(items).then_some((FieldType::Array, Some(FieldType::File)))
-        }
-        _ => None,
-    }
-}
-
-pub(super) fn essence(media: &str) -> String {
-    media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-pub(super) fn is_xml(essence: &str) -> bool {
-    matches!(essence, "application/xml" | "text/xml") || essence.ends_with("+xml")
-}
-
-/// XML for the data of an API; what is `message/imdn+xml` has a form of its own.
-fn is_data(essence: &str) -> bool {
-    is_xml(essence) && (essence.starts_with("application/") || essence.starts_with("text/"))
-}
-
-/// Types whose bytes have no members.
-fn is_opaque(essence: &str) -> bool {
-    let group = essence.split('/').next().unwrap_or_default();
-    matches!(group, "image" | "audio" | "video" | "font")
-        || matches!(
-            essence,
-            "application/octet-stream" | "application/pdf" | "application/zip" | "application/gzip"
-        )
-}
-
-fn is_text(essence: &str) -> bool {
-    const TEXTS: [&str; 9] = [
-        "application/yaml",
-        "application/x-yaml",
-        "application/graphql",
-        "application/javascript",
-        "application/sql",
-        "application/x-ndjson",
-        "application/jsonl",
-        "application/jwt",
-        "application/json-seq",
-    ];
-    (essence.starts_with("text/") && !is_xml(essence) && essence != "text/*")
-        || TEXTS.contains(&essence)
-        || essence.ends_with("+yaml")
 }

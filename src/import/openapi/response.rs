@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::body::{essence, is_xml};
 use super::clean;
 use super::library::Spot;
+use super::media::{essence, is_xml};
 use super::notes::Notes;
 use super::parameters::is_json;
 use super::rules;
