@@ -250,6 +250,9 @@ impl<'a> Reader<'a> {
             }
             Content::Schema { schema, encoding } => (*schema, *encoding),
         };
+        let root = schema.filter(|_| candidate.format == BodyFormat::Xml);
+        let root = root.map(|schema| self.xml_root_of(schema));
+        let schema = root.as_ref().map(|root| root.schema).or(schema);
         let converted = schema.map_or_else(
             || json!({}),
             |schema| self.schema(schema, Direction::Input, allowance, notes),
@@ -262,8 +265,15 @@ impl<'a> Reader<'a> {
                 body.rules = json_rules(converted, is_required, &mut body, notes);
             }
             BodyFormat::Xml => {
-                let schema = schema.ok_or("XML without a schema is not written")?;
-                body.xml = Some(self.xml_root(schema, None)?);
+                let root = root.ok_or("XML without a schema is not written")?;
+                let element = self.xml_root(&root, None)?;
+                if root.member.is_some() {
+                    let name = clean::quoted(&element.name.local);
+                    notes.add(format!(
+                        "the root element is {name}, the one member of a schema without a name"
+                    ));
+                }
+                body.xml = Some(element);
                 body.rules = json_rules(converted, is_required, &mut body, notes);
             }
             BodyFormat::Form | BodyFormat::Multipart => {
