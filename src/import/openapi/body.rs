@@ -1,17 +1,18 @@
 //! Bodies of requests: which of the described ones is sent, and as which fields.
 //!
 //! The order, first to last: JSON, JSON-like (`+json`), `application/x-www-form-urlencoded`,
-//! `multipart/form-data`, XML of an object or an array, `text/plain`, other texts, `application/octet-stream`, other binary types,
-//! and last a type with `*`. A body of JSON or of a form in which a file would have to stand comes
-//! after one of `multipart/form-data`. The first that can be written is taken and the others are
-//! noted; where none can, there is no tool: a request without its body would be another one.
+//! `multipart/form-data`, `multipart/mixed`, `multipart/related`, XML of an object or an array,
+//! `text/plain`, other texts, `application/octet-stream`, other binary types, and last a type with
+//! `*`. A body of JSON or of a form in which a file would have to stand comes after one of parts. The
+//! first that can be written is taken and the others are noted; where none can, there is no tool: a
+//! request without its body would be another one.
 
 use serde_json::{Value, json};
 
 use super::clean::{self, FIELD_TEXT_MAX};
 use super::encoding::{as_single, without_null};
 use super::library::Spot;
-use super::media::{essence, is_data, is_opaque, is_text, is_xml};
+use super::media::{essence, is_data, is_nameless, is_opaque, is_text, is_xml};
 use super::members::{has_parts, is_structured, json_rules, member_rules, words_of};
 use super::notes::Notes;
 use super::parameters::{self, Declared, is_json};
@@ -23,6 +24,12 @@ use crate::mapping::{BodyFormat, FieldRule, FieldType, Location, Requirement, Xm
 
 /// Most content types of one body that are looked at.
 const CANDIDATES_MAX: usize = 30;
+
+/// Why bodies are not written.
+const UNKNOWN: &str = "it is not known how its schema is written in this type";
+const OTHER_PARTS: &str = "of several parts only `multipart/form-data`, `multipart/mixed` and \
+                           `multipart/related` are written; describe it as one of them, or as \
+                           `application/octet-stream` of format binary";
 
 /// The body that is sent.
 #[derive(Debug, Default)]
@@ -159,6 +166,8 @@ impl<'a> Reader<'a> {
         }
         let has_file = declared.form.iter().any(|(_, spot)| spot.text("type") == Some("file"));
         let multipart = medias.iter().find(|media| media.starts_with("multipart/form-data"));
+        let multipart =
+            multipart.or_else(|| medias.iter().find(|media| is_nameless(&essence(media))));
         let is_form = medias.iter().any(|media| media.contains("form-urlencoded"));
         let media = match multipart {
             Some(media) if has_file || !is_form => media,
@@ -176,6 +185,7 @@ impl<'a> Reader<'a> {
             _ if is_json(&essence) => (1, BodyFormat::Json),
             "application/x-www-form-urlencoded" => (2, BodyFormat::Form),
             "multipart/form-data" => (3, BodyFormat::Multipart),
+            _ if is_nameless(&essence) && self.has_parts(&content) => (3, BodyFormat::Multipart),
             "text/plain" => (8, BodyFormat::Text),
             _ if is_data(&essence) && self.is_structured(&content) => (7, BodyFormat::Xml),
             _ if is_xml(&essence) => (12, BodyFormat::Text),
@@ -205,6 +215,11 @@ impl<'a> Reader<'a> {
             Content::Schema { schema, .. } => schema.is_some_and(|schema| self.is_compound(schema)),
             Content::Form(_) => false,
         }
+    }
+
+    /// Whether a body can be one of parts.
+    fn has_parts(&self, content: &Content<'a>) -> bool {
+        matches!(content, Content::Form(_)) || self.is_structured(content)
     }
 
     /// Whether a body is a file or has one as a member.
@@ -279,11 +294,17 @@ impl<'a> Reader<'a> {
             BodyFormat::Form | BodyFormat::Multipart => {
                 let required = is_required != Some(false);
                 let Some(mut rules) = member_rules(converted, required, &mut body, notes) else {
-                    return Err("a form is an object with described members".to_owned());
+                    let is_form = !is_nameless(&essence(candidate.media));
+                    let whole = if is_form { "a form is" } else { "parts are the members of" };
+                    return Err(format!("{whole} an object with described members"));
                 };
                 for rule in &mut rules {
                     without_null(rule);
                     self.encode(rule, encoding, candidate.format, notes)?;
+                }
+                if let Some(schema) = schema.filter(|_| is_nameless(&essence(candidate.media))) {
+                    self.in_order_of(schema, &mut rules);
+                    note_root(candidate.media, &rules, notes);
                 }
                 body.rules = rules;
             }
@@ -308,11 +329,15 @@ impl<'a> Reader<'a> {
                     let has_form = if is_opaque { has_parts(words) } else { is_structured(words) };
                     rules::is_file(words) || !has_form
                 });
+                let has_boundary = essence(candidate.media).starts_with("multipart/");
                 if !is_file {
-                    return Err("it is not known how its schema is written in this type".to_owned());
+                    return Err(if has_boundary { OTHER_PARTS } else { UNKNOWN }.to_owned());
                 }
-                let rule = whole(converted, is_required);
-                body.rules = vec![as_single(rule, FieldType::File)];
+                let mut rule = as_single(whole(converted, is_required), FieldType::File);
+                if has_boundary {
+                    rules::tell(&mut rule, "Its contentType has to name the boundary.");
+                }
+                body.rules = vec![rule];
             }
         }
         Ok(body)
@@ -341,6 +366,16 @@ impl<'a> Reader<'a> {
             notes.about("body");
         }
         out
+    }
+}
+
+/// Tells of which part the rest is read where that need not be given.
+fn note_root(media: &str, rules: &[FieldRule], notes: &mut Notes) {
+    if let (true, Some(first)) = (essence(media) == "multipart/related", rules.first())
+        && !first.required
+    {
+        let name = clean::quoted(&first.source_field_name);
+        notes.add(format!("the first part that is given is the root; {name} is meant to be it"));
     }
 }
 

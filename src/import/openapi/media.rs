@@ -39,3 +39,8 @@ pub(super) fn is_text(essence: &str) -> bool {
         || TEXTS.contains(&essence)
         || essence.ends_with("+yaml")
 }
+
+/// Parts that are known by their place and have no names.
+pub(super) fn is_nameless(essence: &str) -> bool {
+    matches!(essence, "multipart/mixed" | "multipart/related")
+}

@@ -49,7 +49,11 @@ impl XmlModel {
         XmlTypes(self.types)
     }
 
-    fn spend(&mut self, members: usize) -> Result<(), String> {
+    /// Notes that so many members were looked at.
+    ///
+    /// # Errors
+    /// When all that were looked at are too many.
+    pub(super) fn spend(&mut self, members: usize) -> Result<(), String> {
         let left = self.members_left.checked_sub(members);
         self.members_left = left.ok_or("the XML of the description has too many members")?;
         Ok(())
