@@ -341,3 +341,52 @@ fn references_that_multiply_are_bounded() {
     let sizes = tools.map(|tool| serde_json::to_string(&tool.fields).unwrap().len());
     assert!(sizes.clone().count() == 50 && sizes.max().unwrap() < 64 * 1024);
 }
+
+/// A document has one root: the one member of a schema without a name is written as it.
+#[test]
+fn the_one_member_of_a_schema_without_a_name_is_the_root() {
+    let case = Path::new(CORPUS).join("xml-bodies.yaml");
+    let description = read_case(&case, &Options::default()).unwrap();
+    let types = Arc::new(TypePlans::compile(&description.xml_types).unwrap());
+    for (operation, arguments, expected) in [
+        (
+            "rootIsTheOneMember",
+            r#"{"LocationConstraint":"eu","Tags":[{"label":"x"}]}"#,
+            "<CreateBucketConfiguration><LocationConstraint>eu</LocationConstraint>\
+             <Tags><Tags><label>x</label></Tags></Tags></CreateBucketConfiguration>",
+        ),
+        (
+            "rootOfAReferenceInNamespaces",
+            r#"{"id":1}"#,
+            r#"<p:tag xmlns:p="urn:outer"><p:id>1</p:id></p:tag>"#,
+        ),
+        (
+            "rootNamedWithPrefix",
+            r#"{"a":"x","b":"y"}"#,
+            r#"<p:Thing xmlns:p="urn:p"><p:a>x</p:a><b>y</b></p:Thing>"#,
+        ),
+    ] {
+        let mut operations = description.operations.iter();
+        let found = operations.find(|one| one.wished_name == operation).unwrap();
+        let tool = found.verdict.tool().unwrap();
+        let body = RequestBody {
+            format: tool.body_format,
+            content_type: tool.body_content_type.as_deref(),
+            requires: &tool.requires,
+        };
+        let plan =
+            RequestPlan::compile(tool.method.as_str(), &tool.path, &tool.fields, body).unwrap();
+        let arguments = guard(arguments.as_bytes()).unwrap();
+        let request = plan.build(&plan.validate(Some(arguments.root())).unwrap());
+        let bodies = BodiesPlan::compile(&types, tool.xml.as_ref().unwrap()).unwrap();
+        let written = bodies.wrap(request).unwrap().body.unwrap();
+        let mut written = String::from_utf8(written).unwrap();
+        // How many namespaces the other cases have does not matter.
+        if let Some((_, declared)) = written.split_once(" xmlns:") {
+            let prefix = declared.split_once('=').unwrap().0.to_owned();
+            written = written.replace(&format!("{prefix}:"), "p:");
+            written = written.replace(&format!("xmlns:{prefix}="), "xmlns:p=");
+        }
+        assert_eq!(written.split_once("?>").unwrap().1, expected, "{operation}");
+    }
+}

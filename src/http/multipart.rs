@@ -1,5 +1,5 @@
-//! Bodies of several parts: `multipart/form-data` out, `multipart/related` and its kin back
-//! (RFC 2046 section 5.1, RFC 7578).
+//! Bodies of several parts: forms and others out, `multipart/related` and its kin back (RFC 2046
+//! section 5.1, RFC 7578).
 //!
 //! Invariants worth naming:
 //!

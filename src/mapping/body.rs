@@ -8,13 +8,17 @@
 //! Of a form, arrays are `a=1&a=2` and objects JSON text where their rule has no `style` or
 //! `explode`. Of parts, arrays are a part for each item and objects are JSON; with `explode` false
 //! either is one part, `a,b`, and with a `content_type` that is one of JSON an array is one part of
-//! JSON. A text is sent as it is, whatever its part is called.
+//! JSON. A text is sent as it is, whatever its part is called. Parts that are no form have no names:
+//! see [`parts`].
 
 mod fields;
+mod parts;
 
 use std::sync::Arc;
 
 use fields::{BodyField, Fields, is_file};
+use parts::PartsKind;
+pub(crate) use parts::problem as part_header_problem;
 
 use super::error::FieldProblem;
 use super::file::{self, FileValue, OCTETS, RESOURCES_MAX, ResourceUse, Resources};
@@ -55,7 +59,7 @@ enum Form {
     /// One argument is the whole body.
     Whole(Box<str>, Box<Step>),
     Urlencoded(Fields),
-    Parts(Fields),
+    Parts(Fields, PartsKind),
     Text(Box<BodyField>),
     Binary(Box<BodyField>),
 }
@@ -73,7 +77,7 @@ impl Body {
             check_field(&field.node, rules, body.format, true, errors);
         }
         let content_type = errors.note(content_type(body));
-        let form = errors.note(Form::compile(&fields, rules, body.format));
+        let form = errors.note(Form::compile(&fields, rules, body));
         Some(Self { content_type: content_type?, form: form? })
     }
 
@@ -85,7 +89,7 @@ impl Body {
     /// Whether some of its fields are files.
     pub(super) fn has_files(&self) -> bool {
         match &self.form {
-            Form::Parts(fields) => fields.list.iter().any(|field| field.is_file),
+            Form::Parts(fields, _) => fields.list.iter().any(|field| field.is_file),
             Form::Binary(_) => true,
             _ => false,
         }
@@ -94,7 +98,7 @@ impl Body {
     /// Whether values have to be looked at before they are written.
     pub(super) fn is_checked(&self) -> bool {
         let is_checked = match &self.form {
-            Form::Urlencoded(fields) | Form::Parts(fields) => {
+            Form::Urlencoded(fields) | Form::Parts(fields, _) => {
                 fields.list.iter().any(|field| field.is_checked)
             }
             _ => false,
@@ -104,7 +108,7 @@ impl Body {
 
     /// Notes what keeps values from being written.
     pub(super) fn check(&self, arguments: Raw<'_>, problems: &mut Vec<FieldProblem>) {
-        if let Form::Urlencoded(fields) | Form::Parts(fields) = &self.form {
+        if let Form::Urlencoded(fields) | Form::Parts(fields, _) = &self.form {
             fields.each_given(arguments, |field, value| {
                 if field.is_checked {
                     let problem = field.style.problem(Location::Body, value);
@@ -151,7 +155,7 @@ impl Body {
             }
         };
         match &self.form {
-            Form::Parts(fields) => fields.each_given(arguments, of_field),
+            Form::Parts(fields, _) => fields.each_given(arguments, of_field),
             Form::Binary(field) => {
                 if let Some(value) = arguments.get(&field.exposed) {
                     of_field(field, value);
@@ -188,14 +192,8 @@ impl Body {
             Form::Urlencoded(fields) => {
                 Some((fields.urlencoded(arguments), Arc::clone(&self.content_type)))
             }
-            Form::Parts(fields) => {
-                let (body, boundary) = fields.parts(arguments, resources);
-                let content_type = if boundary.as_str() == USUAL_BOUNDARY {
-                    Arc::clone(&self.content_type)
-                } else {
-                    self.content_type.replace(USUAL_BOUNDARY, boundary.as_str()).into()
-                };
-                Some((body, content_type))
+            Form::Parts(fields, kind) => {
+                Some(fields.parts(kind, &self.content_type, arguments, resources))
             }
             Form::Text(field) => {
                 let value = field.value(arguments)?;
@@ -249,6 +247,13 @@ fn check_field(
                  of the tool to \"multipart\"",
             );
         }
+        if !rule.part_headers.is_empty() && (format != BodyFormat::Multipart || !is_field) {
+            refuse(
+                rule,
+                "part_headers are for the fields of a multipart body; remove them, or set \
+                 body_format of the tool to \"multipart\"",
+            );
+        }
         let takes_files = is_field && matches!(format, BodyFormat::Multipart | BodyFormat::Binary);
         if is_file(node) && !takes_files {
             refuse(
@@ -281,7 +286,7 @@ fn content_type(body: RequestBody<'_>) -> Result<Arc<str>, MappingError> {
         return Ok(match body.format {
             BodyFormat::Json => JSON.into(),
             BodyFormat::Form => FORM.into(),
-            BodyFormat::Multipart => format!("{MULTIPART}; boundary={USUAL_BOUNDARY}").into(),
+            BodyFormat::Multipart => PartsKind::Form.usual(),
             BodyFormat::Xml => XML.into(),
             BodyFormat::Text => media::with_charset(TEXT).into(),
             BodyFormat::Binary => OCTETS.into(),
@@ -303,10 +308,13 @@ fn content_type(body: RequestBody<'_>) -> Result<Arc<str>, MappingError> {
         BodyFormat::Form if !is(FORM) => refuse(
             "a form is \"application/x-www-form-urlencoded\"; remove it or change body_format",
         ),
-        BodyFormat::Multipart if !is(MULTIPART) => refuse(
-            "parts are sent as \"multipart/form-data\" only; remove it or change body_format",
-        ),
-        BodyFormat::Multipart => Ok(format!("{MULTIPART}; boundary={USUAL_BOUNDARY}").into()),
+        BodyFormat::Multipart => match PartsKind::of(Some(given)) {
+            Some(kind) => Ok(kind.usual()),
+            None => refuse(
+                "parts are sent as \"multipart/form-data\", \"multipart/mixed\" or \
+                 \"multipart/related\"; write one of them or change body_format",
+            ),
+        },
         BodyFormat::Xml if !media::is_xml(given) => refuse(
             "is not one of XML; set body_format to what the body is, or write a type that ends with \
              \"xml\"",
@@ -320,13 +328,13 @@ impl Form {
     fn compile(
         fields: &[&Field],
         rules: &[FieldRule],
-        format: BodyFormat,
+        body: RequestBody<'_>,
     ) -> Result<Self, MappingError> {
-        if !matches!(format, BodyFormat::Json | BodyFormat::Xml) {
-            return Self::compile_other(fields, rules, format);
+        if !matches!(body.format, BodyFormat::Json | BodyFormat::Xml) {
+            return Self::compile_other(fields, rules, body);
         }
-        if format == BodyFormat::Xml && fields.is_empty() {
-            return Self::compile_other(fields, rules, format);
+        if body.format == BodyFormat::Xml && fields.is_empty() {
+            return Self::compile_other(fields, rules, body);
         }
         let direction = Direction::Request;
         if let Some(field) = fields.iter().find(|field| field.whole) {
@@ -344,8 +352,9 @@ impl Form {
     fn compile_other(
         fields: &[&Field],
         rules: &[FieldRule],
-        format: BodyFormat,
+        body: RequestBody<'_>,
     ) -> Result<Self, MappingError> {
+        let format = body.format;
         let refuse = |problem: &str| Err(MappingError::Body { problem: problem.to_owned() });
         if fields.is_empty() {
             return refuse(
@@ -379,7 +388,9 @@ impl Form {
             ),
             (BodyFormat::Form, _) => Ok(Self::Urlencoded(Fields::compile(fields, rules, format)?)),
             (BodyFormat::Multipart | BodyFormat::Json | BodyFormat::Xml, _) => {
-                Ok(Self::Parts(Fields::compile(fields, rules, format)?))
+                // Another kind is an error of the content type.
+                let kind = PartsKind::of(body.content_type).unwrap_or_default();
+                Ok(Self::Parts(Fields::compile(fields, rules, format)?, kind))
             }
         }
     }

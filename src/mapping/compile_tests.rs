@@ -28,7 +28,8 @@ GET / | o@header {"style": "form"} | a header field has the style simple or json
 GET / | o@cookie {"style": "deep_object"} | a cookie field has the style form or json; change style
 GET / | o@query {"style": "deep_object"} | style deep_object is for objects; set type
 GET / | o@header {"allow_reserved": true} | allow_reserved is for query fields and forms; remove it
-GET / | o@query {"content_type": "a/b"} | content_type is for fields of a multipart body; remove it
+GET / | o@query {"content_type": "a/b"} | content_type and part_headers are for fields of a multipart body
+GET / | o@query {"part_headers": {"A": "b"}} | content_type and part_headers are for fields of a multipart body
 GET /{o} | o@path {"nullable": true} | a part of the path cannot be null; remove nullable
 POST / | o@body {"style": "form"} | remove them, or set body_format of the tool to "form"
 POST / | o.p@body {"explode": true} | field o.p (body): style, explode and allow_reserved are for

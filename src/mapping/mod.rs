@@ -61,6 +61,7 @@ pub mod xml;
 mod xml_types;
 
 pub use arguments::Arguments;
+pub(crate) use body::part_header_problem;
 pub use budget::ResultBudget;
 pub use dialect::{Dialect, in_dialect};
 pub use discovery::{Discovery, SCHEMA_DISCOVERY, discovery, lazy_schema};

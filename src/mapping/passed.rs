@@ -338,6 +338,7 @@ fn other_key(rule: &FieldRule) -> Option<&'static str> {
         ("explode", rule.explode.is_some()),
         ("allow_reserved", rule.allow_reserved),
         ("content_type", rule.content_type.is_some()),
+        ("part_headers", !rule.part_headers.is_empty()),
         ("nullable", rule.nullable),
         ("array_item_type", rule.array_item_type.is_some()),
         ("required", rule.required),

@@ -63,9 +63,11 @@ impl ResponsePlan {
                 refuse("answers have no fields that are files; change type");
             }
             let is_styled = rule.style.is_some() || rule.explode.is_some() || rule.allow_reserved;
-            if is_styled || rule.content_type.is_some() {
+            let is_part = rule.content_type.is_some() || !rule.part_headers.is_empty();
+            if is_styled || is_part {
                 refuse(
-                    "style, explode, allow_reserved and content_type mean nothing here; remove them",
+                    "style, explode, allow_reserved, content_type and part_headers mean nothing \
+                     here; remove them",
                 );
             }
             if rule.mcp_header.is_some() {

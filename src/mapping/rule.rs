@@ -1,5 +1,6 @@
 //! Field rules: what an operator writes to map one field of an API.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -151,6 +152,10 @@ pub struct FieldRule {
     /// of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// Headers of the field's part in a `multipart` body, beside its content type. A
+    /// `Content-Disposition` stands in place of the one that a form has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub part_headers: BTreeMap<String, String>,
     /// Whether `null` is a value, that a JSON body is sent. Else, and in all other places, it is the
     /// same as an absent field.
     #[serde(default, skip_serializing_if = "is_false")]

@@ -174,8 +174,11 @@ impl Style {
         if rule.allow_reserved && !has_reserved {
             return refuse("allow_reserved is for query fields and forms; remove it");
         }
-        if rule.content_type.is_some() && location != Location::Body {
-            return refuse("content_type is for fields of a multipart body; remove it");
+        let is_of_part = rule.content_type.is_some() || !rule.part_headers.is_empty();
+        if is_of_part && location != Location::Body {
+            return refuse(
+                "content_type and part_headers are for fields of a multipart body; remove them",
+            );
         }
         if location == Location::Path && rule.nullable {
             return refuse("a part of the path cannot be null; remove nullable");

@@ -201,8 +201,11 @@ pub enum XmlContent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum XmlValue {
-    /// As it is: also dates, times, durations and names.
+    /// As it is.
     String,
+    /// Text in which blanks mean nothing but an end of a word: also dates, times and durations. It is
+    /// read without those around it, and with one where there are several.
+    Token,
     /// `true`, `false`, `1`, `0`.
     Boolean,
     /// Digits, kept as they are.

@@ -11,18 +11,45 @@ const PREFIX: &str = "ringway-";
 /// And how many hexadecimal digits follow.
 const DIGITS: usize = 16;
 
-/// The head of a part of a form (RFC 7578 section 4.2).
+/// The head of a part (RFC 2046 section 5.1; of a form RFC 7578 section 4.2).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartHead<'a> {
-    /// The name of the field.
-    pub name: &'a str,
+    /// The name of the field. Without it the part is none of a form.
+    pub name: Option<&'a str>,
     /// The name of the file, where the part is one.
     pub filename: Option<&'a str>,
     /// What the part holds; text where absent.
     pub content_type: Option<&'a str>,
+    /// Others. A `Content-Disposition` of them stands in place of the one that the name makes.
+    pub headers: &'a [(Box<str>, Box<str>)],
 }
 
-/// Writes a `multipart/form-data` body.
+impl PartHead<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let is_disposition =
+            |(name, _): &(Box<str>, Box<str>)| name.eq_ignore_ascii_case("Content-Disposition");
+        let name = self.name.filter(|_| !self.headers.iter().any(is_disposition));
+        if let Some(name) = name {
+            out.extend_from_slice(b"\r\nContent-Disposition: form-data; name=\"");
+            write_name(out, name);
+            if let Some(filename) = self.filename {
+                out.extend_from_slice(b"\"; filename=\"");
+                write_name(out, filename);
+            }
+            out.push(b'"');
+        }
+        let content_type = self.content_type.map(|value| ("Content-Type", value));
+        let others = self.headers.iter().map(|(name, value)| (&**name, &**value));
+        for (name, value) in content_type.into_iter().chain(others) {
+            out.extend_from_slice(b"\r\n");
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b": ");
+            out.extend(value.bytes().filter(|byte| !byte.is_ascii_control()));
+        }
+    }
+}
+
+/// Writes a body of parts.
 ///
 /// The boundary is chosen when all is written: the first of a row that stands nowhere in it. Until
 /// then its digits are left open.
@@ -45,18 +72,7 @@ impl PartWriter {
             self.out.extend_from_slice(b"\r\n");
         }
         self.delimiter();
-        self.out.extend_from_slice(b"\r\nContent-Disposition: form-data; name=\"");
-        write_name(&mut self.out, head.name);
-        if let Some(filename) = head.filename {
-            self.out.extend_from_slice(b"\"; filename=\"");
-            write_name(&mut self.out, filename);
-        }
-        self.out.push(b'"');
-        if let Some(content_type) = head.content_type {
-            self.out.extend_from_slice(b"\r\nContent-Type: ");
-            let is_shown = |byte: &u8| !byte.is_ascii_control();
-            self.out.extend(content_type.bytes().filter(|byte| is_shown(byte)));
-        }
+        head.write(&mut self.out);
         self.out.extend_from_slice(b"\r\n\r\n");
         &mut self.out
     }
@@ -134,11 +150,12 @@ mod tests {
 
     #[test]
     fn a_form_is_written_to_the_byte() {
-        let field = PartHead { name: "note", ..PartHead::default() };
+        let field = PartHead { name: Some("note"), ..PartHead::default() };
         let file = PartHead {
-            name: "a\"b\r\n",
+            name: Some("a\"b\r\n"),
             filename: Some("größe.png"),
             content_type: Some("image/png"),
+            headers: &[],
         };
         let (body, boundary) = written(&[(field, b"x\r\ny"), (file, b"\0\xff")]);
         assert_eq!(boundary.as_str(), "ringway-0000000000000000");
@@ -157,8 +174,25 @@ mod tests {
     }
 
     #[test]
+    fn a_part_without_a_name_has_the_headers_it_is_given() {
+        let headers = [("Content-ID".into(), "<a@b>".into()), ("X-A".into(), "x\r\nY: 1".into())];
+        let bare = PartHead { content_type: Some("a/b"), headers: &headers, ..PartHead::default() };
+        let (body, _) = written(&[(bare, b"x"), (PartHead::default(), b"y")]);
+        let expected = "--ringway-0000000000000000\r\nContent-Type: a/b\r\nContent-ID: <a@b>\r\n\
+                        X-A: xY: 1\r\n\r\nx\r\n--ringway-0000000000000000\r\n\r\ny\r\n\
+                        --ringway-0000000000000000--\r\n";
+        assert_eq!(String::from_utf8(body).unwrap(), expected);
+        let headers = [("content-disposition".into(), "attachment".into())];
+        let own = PartHead { name: Some("a"), headers: &headers, ..PartHead::default() };
+        let (body, _) = written(&[(own, b"x")]);
+        let body = String::from_utf8(body).unwrap();
+        assert!(body.contains("0\r\ncontent-disposition: attachment\r\n\r\nx"), "{body}");
+        assert!(!body.contains("form-data"), "{body}");
+    }
+
+    #[test]
     fn a_boundary_that_stands_in_the_content_is_not_taken() {
-        let head = PartHead { name: "a", ..PartHead::default() };
+        let head = PartHead { name: Some("a"), ..PartHead::default() };
         let (first, boundary) = written(&[(head, b"")]);
         assert_eq!(boundary.as_str(), "ringway-0000000000000000");
         let (second, boundary) = written(&[(head, &first)]);
@@ -185,7 +219,12 @@ mod tests {
         ) {
             let bodies: Vec<String> = list.iter().map(|(.., pieces)| pieces.concat()).collect();
             let heads = list.iter().zip(&bodies).map(|((name, filename, _), body)| {
-                let head = PartHead { name, filename: filename.as_deref(), content_type: Some("a/b") };
+                let head = PartHead {
+                    name: Some(name),
+                    filename: filename.as_deref(),
+                    content_type: Some("a/b"),
+                    headers: &[],
+                };
                 (head, body.as_bytes())
             });
             let (body, boundary) = written(&heads.collect::<Vec<_>>());

@@ -1,15 +1,18 @@
 //! Bodies of requests: which of the described ones is sent, and as which fields.
 //!
 //! The order, first to last: JSON, JSON-like (`+json`), `application/x-www-form-urlencoded`,
-//! `multipart/form-data`, XML of an object or an array, `text/plain`, other texts, `application/octet-stream`, other binary types,
-//! and last a type with `*`. A body of JSON or of a form in which a file would have to stand comes
-//! after one of `multipart/form-data`. The first that can be written is taken and the others are
-//! noted; where none can, there is no tool: a request without its body would be another one.
+//! `multipart/form-data`, `multipart/mixed`, `multipart/related`, XML of an object or an array,
+//! `text/plain`, other texts, `application/octet-stream`, other binary types, and last a type with
+//! `*`. A body of JSON or of a form in which a file would have to stand comes after one of parts. The
+//! first that can be written is taken and the others are noted; where none can, there is no tool: a
+//! request without its body would be another one.
 
 use serde_json::{Value, json};
 
 use super::clean::{self, FIELD_TEXT_MAX};
+use super::encoding::{as_single, without_null};
 use super::library::Spot;
+use super::media::{essence, is_data, is_nameless, is_opaque, is_text, is_xml};
 use super::members::{has_parts, is_structured, json_rules, member_rules, words_of};
 use super::notes::Notes;
 use super::parameters::{self, Declared, is_json};
@@ -17,12 +20,16 @@ use super::rules::{self, WHOLE_BODY};
 use super::schema::{Allowance, Direction};
 use super::words;
 use super::{Reader, Version, members, texts};
-use crate::mapping::{
-    BodyFormat, FieldRule, FieldType, Location, ParameterStyle, Requirement, XmlElement,
-};
+use crate::mapping::{BodyFormat, FieldRule, FieldType, Location, Requirement, XmlElement};
 
 /// Most content types of one body that are looked at.
 const CANDIDATES_MAX: usize = 30;
+
+/// Why bodies are not written.
+const UNKNOWN: &str = "it is not known how its schema is written in this type";
+const OTHER_PARTS: &str = "of several parts only `multipart/form-data`, `multipart/mixed` and \
+                           `multipart/related` are written; describe it as one of them, or as \
+                           `application/octet-stream` of format binary";
 
 /// The body that is sent.
 #[derive(Debug, Default)]
@@ -159,6 +166,8 @@ impl<'a> Reader<'a> {
         }
         let has_file = declared.form.iter().any(|(_, spot)| spot.text("type") == Some("file"));
         let multipart = medias.iter().find(|media| media.starts_with("multipart/form-data"));
+        let multipart =
+            multipart.or_else(|| medias.iter().find(|media| is_nameless(&essence(media))));
         let is_form = medias.iter().any(|media| media.contains("form-urlencoded"));
         let media = match multipart {
             Some(media) if has_file || !is_form => media,
@@ -176,6 +185,7 @@ impl<'a> Reader<'a> {
             _ if is_json(&essence) => (1, BodyFormat::Json),
             "application/x-www-form-urlencoded" => (2, BodyFormat::Form),
             "multipart/form-data" => (3, BodyFormat::Multipart),
+            _ if is_nameless(&essence) && self.has_parts(&content) => (3, BodyFormat::Multipart),
             "text/plain" => (8, BodyFormat::Text),
             _ if is_data(&essence) && self.is_structured(&content) => (7, BodyFormat::Xml),
             _ if is_xml(&essence) => (12, BodyFormat::Text),
@@ -205,6 +215,11 @@ impl<'a> Reader<'a> {
             Content::Schema { schema, .. } => schema.is_some_and(|schema| self.is_compound(schema)),
             Content::Form(_) => false,
         }
+    }
+
+    /// Whether a body can be one of parts.
+    fn has_parts(&self, content: &Content<'a>) -> bool {
+        matches!(content, Content::Form(_)) || self.is_structured(content)
     }
 
     /// Whether a body is a file or has one as a member.
@@ -250,6 +265,9 @@ impl<'a> Reader<'a> {
             }
             Content::Schema { schema, encoding } => (*schema, *encoding),
         };
+        let root = schema.filter(|_| candidate.format == BodyFormat::Xml);
+        let root = root.map(|schema| self.xml_root_of(schema));
+        let schema = root.as_ref().map(|root| root.schema).or(schema);
         let converted = schema.map_or_else(
             || json!({}),
             |schema| self.schema(schema, Direction::Input, allowance, notes),
@@ -262,18 +280,31 @@ impl<'a> Reader<'a> {
                 body.rules = json_rules(converted, is_required, &mut body, notes);
             }
             BodyFormat::Xml => {
-                let schema = schema.ok_or("XML without a schema is not written")?;
-                body.xml = Some(self.xml_root(schema, None)?);
+                let root = root.ok_or("XML without a schema is not written")?;
+                let element = self.xml_root(&root, None)?;
+                if root.member.is_some() {
+                    let name = clean::quoted(&element.name.local);
+                    notes.add(format!(
+                        "the root element is {name}, the one member of a schema without a name"
+                    ));
+                }
+                body.xml = Some(element);
                 body.rules = json_rules(converted, is_required, &mut body, notes);
             }
             BodyFormat::Form | BodyFormat::Multipart => {
                 let required = is_required != Some(false);
                 let Some(mut rules) = member_rules(converted, required, &mut body, notes) else {
-                    return Err("a form is an object with described members".to_owned());
+                    let is_form = !is_nameless(&essence(candidate.media));
+                    let whole = if is_form { "a form is" } else { "parts are the members of" };
+                    return Err(format!("{whole} an object with described members"));
                 };
                 for rule in &mut rules {
                     without_null(rule);
                     self.encode(rule, encoding, candidate.format, notes)?;
+                }
+                if let Some(schema) = schema.filter(|_| is_nameless(&essence(candidate.media))) {
+                    self.in_order_of(schema, &mut rules);
+                    note_root(candidate.media, &rules, notes);
                 }
                 body.rules = rules;
             }
@@ -298,11 +329,15 @@ impl<'a> Reader<'a> {
                     let has_form = if is_opaque { has_parts(words) } else { is_structured(words) };
                     rules::is_file(words) || !has_form
                 });
+                let has_boundary = essence(candidate.media).starts_with("multipart/");
                 if !is_file {
-                    return Err("it is not known how its schema is written in this type".to_owned());
+                    return Err(if has_boundary { OTHER_PARTS } else { UNKNOWN }.to_owned());
                 }
-                let rule = whole(converted, is_required);
-                body.rules = vec![as_single(rule, FieldType::File)];
+                let mut rule = as_single(whole(converted, is_required), FieldType::File);
+                if has_boundary {
+                    rules::tell(&mut rule, "Its contentType has to name the boundary.");
+                }
+                body.rules = vec![rule];
             }
         }
         Ok(body)
@@ -332,64 +367,15 @@ impl<'a> Reader<'a> {
         }
         out
     }
+}
 
-    /// What `encoding` says of one field of a form, and what its schema says without it.
-    fn encode(
-        &self,
-        rule: &mut FieldRule,
-        encoding: Option<Spot<'a>>,
-        format: BodyFormat,
-        notes: &mut Notes,
-    ) -> Result<(), String> {
-        let name = rule.source_field_name.replace('\\', "");
-        let encoding = encoding.and_then(|encoding| self.index.member(encoding, &name));
-        let content_type = encoding.and_then(|encoding| encoding.text("contentType"));
-        let is_one = |media: &&str| !media.contains([',', '*']);
-        let is_multipart = format == BodyFormat::Multipart;
-        let file = file_of(rule, content_type);
-        if let Some((field_type, item_type)) = file {
-            if !is_multipart {
-                return Err(format!(
-                    "{} is a file, which a form cannot carry",
-                    clean::quoted(&name)
-                ));
-            }
-            let media = rule.schema.as_ref().and_then(|schema| {
-                let own = schema.get("items").unwrap_or(schema);
-                own.get("contentMediaType")?.as_str().map(ToOwned::to_owned)
-            });
-            *rule = as_single(std::mem::take(rule), field_type);
-            rule.array_item_type = item_type;
-            // The runtime takes a list: of what the file says, else the first of them.
-            rule.content_type = content_type.map(|media| clean::line(media, 200)).or(media);
-            if let Some(listed) = content_type.filter(|media| !is_one(media)) {
-                let listed = clean::line(listed, 200);
-                rules::tell(rule, &format!("Content types: {listed}."));
-            }
-            return Ok(());
-        }
-        if is_multipart {
-            rule.content_type = content_type.filter(is_one).map(|media| clean::line(media, 200));
-        } else if content_type.is_some_and(is_json) {
-            rule.style = Some(ParameterStyle::Json);
-        }
-        let Some(encoding) = encoding else { return Ok(()) };
-        if members(encoding.get("headers")).next().is_some() {
-            notes.add(format!("headers of the part {} are not sent", clean::quoted(&name)));
-        }
-        let style = match encoding.text("style") {
-            Some("spaceDelimited") => Some(ParameterStyle::SpaceDelimited),
-            Some("pipeDelimited") => Some(ParameterStyle::PipeDelimited),
-            Some("deepObject") => Some(ParameterStyle::DeepObject),
-            _ => None,
-        };
-        if rule.style.is_none() && !is_multipart {
-            rule.style = style;
-            let explode = encoding.flag("explode");
-            rule.explode = explode.filter(|explode| *explode != style.is_none());
-        }
-        rule.allow_reserved = encoding.flag("allowReserved") == Some(true) && !is_multipart;
-        Ok(())
+/// Tells of which part the rest is read where that need not be given.
+fn note_root(media: &str, rules: &[FieldRule], notes: &mut Notes) {
+    if let (true, Some(first)) = (essence(media) == "multipart/related", rules.first())
+        && !first.required
+    {
+        let name = clean::quoted(&first.source_field_name);
+        notes.add(format!("the first part that is given is the root; {name} is meant to be it"));
     }
 }
 
@@ -407,94 +393,4 @@ fn note_others(candidates: &[Candidate<'_>], taken: usize, notes: &mut Notes) {
 /// The body as one field.
 pub(super) fn whole(schema: Value, is_required: Option<bool>) -> FieldRule {
     rules::rule(WHOLE_BODY.to_owned(), Location::Body, schema, is_required == Some(true))
-}
-
-/// Only JSON has a null: elsewhere it would be a text.
-fn without_null(rule: &mut FieldRule) {
-    rule.nullable = false;
-    if let Some(Value::Object(words)) = &mut rule.schema {
-        words::remove_null(words);
-    }
-}
-
-/// A rule whose type says all.
-fn as_single(rule: FieldRule, field_type: FieldType) -> FieldRule {
-    let is_file = field_type != FieldType::String;
-    FieldRule {
-        field_type: Some(field_type),
-        array_item_type: None,
-        schema: None,
-        format: rule.format.filter(|_| !is_file),
-        allowed: rule.allowed.filter(|_| !is_file),
-        default: rule.default.filter(|value| value.is_string() && !is_file),
-        ..rule
-    }
-}
-
-/// Whether the field of a form is a file, or a list of them.
-fn file_of(rule: &FieldRule, content_type: Option<&str>) -> Option<(FieldType, Option<FieldType>)> {
-    let is_binary = |format: Option<&str>| format == Some("binary");
-    let is_opaque = content_type.is_some_and(|media| {
-        let essence = essence(media);
-        !is_json(&essence) && !is_text(&essence) && !is_xml(&essence)
-    });
-    match (rule.field_type, &rule.schema) {
-        (Some(FieldType::String), _) if is_binary(rule.format.as_deref()) => {
-            Some((FieldType::File, None))
-        }
-        (Some(FieldType::Array), _) if is_binary(rule.format.as_deref()) => {
-            Some((FieldType::Array, Some(FieldType::File)))
-        }
-        (None, Some(Value::Object(words))) if words.is_empty() && is_opaque => {
-            Some((FieldType::File, None))
-        }
-        (None, Some(Value::Object(words))) if rules::is_file(words) => {
-            Some((FieldType::File, None))
-        }
-        (None, Some(Value::Object(words))) => {
-            let items = words.get("items").and_then(Value::as_object)?;
-            rules::is_file(items).then_some((FieldType::Array, Some(FieldType::File)))
-        }
-        _ => None,
-    }
-}
-
-pub(super) fn essence(media: &str) -> String {
-    media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-pub(super) fn is_xml(essence: &str) -> bool {
-    matches!(essence, "application/xml" | "text/xml") || essence.ends_with("+xml")
-}
-
-/// XML for the data of an API; what is `message/imdn+xml` has a form of its own.
-fn is_data(essence: &str) -> bool {
-    is_xml(essence) && (essence.starts_with("application/") || essence.starts_with("text/"))
-}
-
-/// Types whose bytes have no members.
-fn is_opaque(essence: &str) -> bool {
-    let group = essence.split('/').next().unwrap_or_default();
-    matches!(group, "image" | "audio" | "video" | "font")
-        || matches!(
-            essence,
-            "application/octet-stream" | "application/pdf" | "application/zip" | "application/gzip"
-        )
-}
-
-fn is_text(essence: &str) -> bool {
-    const TEXTS: [&str; 9] = [
-        "application/yaml",
-        "application/x-yaml",
-        "application/graphql",
-        "application/javascript",
-        "application/sql",
-        "application/x-ndjson",
-        "application/jsonl",
-        "application/jwt",
-        "application/json-seq",
-    ];
-    (essence.starts_with("text/") && !is_xml(essence) && essence != "text/*")
-        || TEXTS.contains(&essence)
-        || essence.ends_with("+yaml")
 }

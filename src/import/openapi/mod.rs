@@ -9,6 +9,7 @@
 //! schema     one schema, alone, as JSON Schema 2020-12 (references, words, demands, merge, unions)
 //! rules      a schema as a field rule          verify   rules that the mapping takes
 //! templates, parameters, body, response        what an operation consists of
+//! encoding   the fields of forms and parts     media    what a media type says
 //! xml        bodies of XML                         xml_words  what a schema says of it
 //! servers, security, connections               where it goes and with what
 //! operation  all of it together
@@ -27,7 +28,9 @@
 mod body;
 mod connections;
 mod demands;
+mod encoding;
 mod library;
+mod media;
 mod members;
 mod merge;
 mod notes;

@@ -3,14 +3,15 @@
 
 use serde_json::{Map, Value};
 
-use super::body::{essence, is_xml};
 use super::clean;
 use super::library::Spot;
+use super::media::{essence, is_xml};
 use super::notes::Notes;
 use super::parameters::is_json;
 use super::rules;
 use super::schema::{Allowance, Direction};
 use super::words;
+use super::xml::Root;
 use super::{Reader, Version, members, texts};
 use crate::mapping::{FieldRule, Location, RULES_MAX, XmlElement};
 
@@ -93,7 +94,7 @@ impl<'a> Reader<'a> {
             };
             let content = self.content(operation, response, notes);
             if let Content::Xml(schema) = content {
-                xml = match (xml, self.xml_root(schema, Some(ROOT))) {
+                xml = match (xml, self.xml_root(&Root::of(schema), Some(ROOT))) {
                     (None, Ok(root)) => Some(Ok(root)),
                     (Some(Ok(known)), Ok(root)) if known == root => Some(Ok(known)),
                     (Some(Err(error)), _) | (None, Err(error)) => Some(Err(error)),

@@ -5,7 +5,7 @@
 //! twice in one object is an error in both: whichever was meant, the other would be lost.
 //!
 //! A tree has the members of its objects in the order of their names. Where the order of the document
-//! matters, which is in XML, it stands beside them: see [`ORDER`].
+//! matters, which is in XML and in parts, it stands beside them: see [`ORDER`].
 
 use std::cell::Cell;
 use std::fmt;
@@ -27,7 +27,8 @@ const WEIGHT_MAX: usize = 16_000_000;
 const OBJECT_WEIGHT: usize = 8;
 
 /// The member of a schema with the names of its `properties` in the order of the document, in
-/// documents that speak of XML and where it is another one than that of the names.
+/// documents that speak of XML or of parts that have no names, and where it is another one than that
+/// of the names.
 pub(super) const ORDER: &str = "x-ringway-order";
 /// Members that hold values of the API.
 const VALUES: [&str; 6] = ["example", "examples", "default", "enum", "const", "value"];
@@ -87,7 +88,7 @@ fn json(location: &Location, text: &str, room: &mut Room) -> Result<Value, Impor
 
 fn yaml(location: &Location, text: &str, room: &mut Room) -> Result<Value, ImportError> {
     let options = yaml_options(DEPTH_MAX);
-    let tree = if speaks_xml(text) {
+    let tree = if has_order(text) {
         serde_saphyr::from_str_with_options(text, options).map(|Unweighed::<true>(tree)| tree)
     } else {
         serde_saphyr::from_str_with_options(text, options).map(|Unweighed::<false>(tree)| tree)
@@ -156,8 +157,9 @@ impl<'de, const ORDERED: bool> Deserialize<'de> for Unweighed<ORDERED> {
     }
 }
 
-fn speaks_xml(text: &str) -> bool {
-    memchr::memmem::find(text.as_bytes(), b"xml").is_some()
+fn has_order(text: &str) -> bool {
+    let words = ["xml", "multipart/mixed", "multipart/related"];
+    words.iter().any(|word| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some())
 }
 
 /// What the parts of a tree share.
@@ -171,7 +173,7 @@ struct State {
 
 impl State {
     fn new(left: Option<usize>, text: &str) -> Self {
-        Self { left: Cell::new(left), is_ordered: speaks_xml(text), order: Cell::default() }
+        Self { left: Cell::new(left), is_ordered: has_order(text), order: Cell::default() }
     }
 }
 

@@ -49,6 +49,16 @@ impl XmlModel {
         XmlTypes(self.types)
     }
 
+    /// Notes that so many members were looked at.
+    ///
+    /// # Errors
+    /// When all that were looked at are too many.
+    pub(super) fn spend(&mut self, members: usize) -> Result<(), String> {
+        let left = self.members_left.checked_sub(members);
+        self.members_left = left.ok_or("the XML of the description has too many members")?;
+        Ok(())
+    }
+
     fn name(&mut self, key: (usize, Scope), wished: &str) -> XmlName {
         if let Some(known) = self.names.get(&key) {
             return known.clone();
@@ -65,21 +75,64 @@ impl XmlModel {
     }
 }
 
+/// What the root element of a body is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Root<'a> {
+    /// Of what the element holds.
+    pub(super) schema: Spot<'a>,
+    /// The member that is the element, where the schema of the body only stands around it.
+    pub(super) member: Option<&'a str>,
+    scope: Scope,
+}
+
+impl<'a> Root<'a> {
+    /// One that a schema itself describes.
+    pub(super) fn of(schema: Spot<'a>) -> Self {
+        Self { schema, member: None, scope: Scope::default() }
+    }
+}
+
 impl<'a> Reader<'a> {
-    /// The root element of a body with this schema. `fallback` is what it is called where the
-    /// description says nothing.
+    /// What the root element of a body with this schema is made of. A document has one root: an
+    /// object that has no name and one member, an object, is not an element itself but what holds
+    /// the one that is.
+    pub(super) fn xml_root_of(&self, schema: Spot<'a>) -> Root<'a> {
+        self.around(schema).unwrap_or_else(|| Root::of(schema))
+    }
+
+    fn around(&self, schema: Spot<'a>) -> Option<Root<'a>> {
+        let described = self.described(schema).ok()?;
+        let is_named = described.xml.name.is_some() || described.known_as.is_some();
+        if is_named || !matches!(self.shape(described.target), Shape::Object) {
+            return None;
+        }
+        let (members, looks) = self.xml_members(described.target);
+        self.xml.borrow_mut().spend(members.len() + looks).ok()?;
+        let [(member, spot)] = *members.as_slice() else { return None };
+        let inner = self.described(spot).ok()?;
+        let is_object = matches!(self.shape(inner.target), Shape::Object);
+        let scope = Scope::default().within(&described.xml);
+        (is_object && !inner.xml.is_attribute).then_some(Root {
+            schema: spot,
+            member: Some(member),
+            scope,
+        })
+    }
+
+    /// The root element of a body. `fallback` is what it is called where the description says
+    /// nothing.
     ///
     /// # Errors
     /// Why it cannot be written.
     pub(super) fn xml_root(
         &self,
-        schema: Spot<'a>,
+        root: &Root<'a>,
         fallback: Option<&str>,
     ) -> Result<XmlElement, String> {
         let mut model = self.xml.borrow_mut();
         let mut maker =
             Maker { reader: self, model: &mut model, made: BTreeMap::new(), waiting: Vec::new() };
-        let root = maker.root(schema, fallback)?;
+        let root = maker.root(root, fallback)?;
         maker.types()?;
         let made = maker.made;
         model.types.extend(made);
@@ -117,14 +170,14 @@ struct Place<'p> {
 }
 
 impl<'a> Maker<'_, 'a> {
-    fn root(&mut self, schema: Spot<'a>, fallback: Option<&str>) -> Result<XmlElement, String> {
-        let described = self.reader.described(schema)?;
-        let XmlWords { name, .. } = described.xml;
+    fn root(&mut self, root: &Root<'a>, fallback: Option<&str>) -> Result<XmlElement, String> {
+        let described = self.reader.described(root.schema)?;
+        let name = described.xml.name.or(root.member);
         let local = name.or(described.known_as.as_deref()).or(fallback);
         let local =
             local.ok_or("its root element has no name; the schema says it in `xml.name`")?;
         let local = local.to_owned();
-        let scope = Scope::default().within(&described.xml);
+        let scope = root.scope.within(&described.xml);
         let place = Place { scope: &scope, path: &local, lists: 0 };
         let xml = XmlWords { is_attribute: false, ..described.xml.clone() };
         let holds = match self.reader.shape(described.target) {
@@ -171,8 +224,7 @@ impl<'a> Maker<'_, 'a> {
         scope: &Scope,
     ) -> Result<XmlType, String> {
         let (members, looks) = self.reader.xml_members(target);
-        let left = self.model.members_left.checked_sub(members.len() + looks);
-        self.model.members_left = left.ok_or("the XML of the description has too many members")?;
+        self.model.spend(members.len() + looks)?;
         let mut made = XmlType::default();
         for (member, spot) in members {
             if member == TYPE_MEMBER {

@@ -19,6 +19,8 @@ pub(super) struct SimpleType {
     pub(super) value: XmlValue,
     /// Words of JSON Schema, `type` among them.
     pub(super) schema: Map<String, Value>,
+    /// Two digits are one octet, and lengths are those of octets.
+    pub(super) is_hex: bool,
     /// What the words cannot say.
     pub(super) hint: String,
     pub(super) documentation: String,

@@ -27,7 +27,7 @@ impl SimpleType {
             _ => Map::new(),
         };
         let (hint, documentation) = (String::new(), String::new());
-        Self { value, schema, hint, documentation, size: 0 }.sized()
+        Self { value, schema, is_hex: false, hint, documentation, size: 0 }.sized()
     }
 
     /// Text without anything more to say.
@@ -49,7 +49,7 @@ impl SimpleType {
     pub(super) fn json_of(&self, text: &str) -> Option<Value> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
         match &self.value {
-            XmlValue::String | XmlValue::Base64 => Some(json!(text)),
+            XmlValue::String | XmlValue::Token | XmlValue::Base64 => Some(json!(text)),
             XmlValue::Boolean => match text {
                 "true" | "1" => Some(json!(true)),
                 "false" | "0" => Some(json!(false)),
@@ -83,34 +83,39 @@ pub(super) fn builtin(name: QName<'_>) -> Option<SimpleType> {
     if name.namespace == SERIALIZATION {
         match name.local {
             "guid" => {
-                return Some(SimpleType::new(
-                    XmlValue::String,
-                    json!({"type": "string", "format": "uuid"}),
-                ));
+                let schema = json!({"type": "string", "format": "uuid"});
+                return Some(SimpleType::new(XmlValue::Token, schema));
             }
             "char" => return builtin(QName::new(XSD, "unsignedShort")),
             _ => {}
         }
     }
     let of = |value, schema| Some(SimpleType::new(value, schema));
-    let text = |schema| of(XmlValue::String, schema);
+    let token = |schema| of(XmlValue::Token, schema);
     let integer = |schema| of(XmlValue::Integer, schema);
     let between = |least: i64, most: i64| {
         let words = json!({"type": "integer", "minimum": least, "maximum": most});
         of(XmlValue::Integer, words)
     };
     match name.local {
-        "string" | "normalizedString" | "token" | "language" | "Name" | "NCName" | "NMTOKEN"
-        | "ID" | "IDREF" | "ENTITY" | "NOTATION" | "anySimpleType" | "anyAtomicType" | "gYear"
-        | "gYearMonth" | "gMonth" | "gMonthDay" | "gDay" => text(json!({"type": "string"})),
-        "dateTime" | "dateTimeStamp" => text(json!({"type": "string", "format": "date-time"})),
-        "date" => text(json!({"type": "string", "format": "date"})),
-        "time" => text(json!({"type": "string", "format": "time"})),
-        "duration" | "dayTimeDuration" | "yearMonthDuration" => {
-            text(json!({"type": "string", "format": "duration"}))
+        "string" | "normalizedString" | "anySimpleType" | "anyAtomicType" => {
+            Some(SimpleType::text())
         }
-        "anyURI" => text(json!({"type": "string", "format": "uri"})),
-        "hexBinary" => text(json!({"type": "string", "pattern": "^([0-9a-fA-F]{2})*$"})),
+        "token" | "language" | "Name" | "NCName" | "NMTOKEN" | "ID" | "IDREF" | "ENTITY"
+        | "NOTATION" | "gYear" | "gYearMonth" | "gMonth" | "gMonthDay" | "gDay" => {
+            token(json!({"type": "string"}))
+        }
+        "dateTime" | "dateTimeStamp" => token(json!({"type": "string", "format": "date-time"})),
+        "date" => token(json!({"type": "string", "format": "date"})),
+        "time" => token(json!({"type": "string", "format": "time"})),
+        "duration" | "dayTimeDuration" | "yearMonthDuration" => {
+            token(json!({"type": "string", "format": "duration"}))
+        }
+        "anyURI" => token(json!({"type": "string", "format": "uri"})),
+        "hexBinary" => {
+            let schema = json!({"type": "string", "pattern": "^([0-9a-fA-F]{2})*$"});
+            Some(SimpleType { is_hex: true, ..SimpleType::new(XmlValue::Token, schema) })
+        }
         "base64Binary" | "base64" => {
             of(XmlValue::Base64, json!({"type": "string", "contentEncoding": "base64"}))
         }
@@ -139,9 +144,9 @@ pub(super) fn builtin(name: QName<'_>) -> Option<SimpleType> {
 }
 
 fn list_of(item: &SimpleType) -> SimpleType {
-    // A list has no lists in it.
+    // A list has no lists in it, and no item has blanks.
     let of = match &item.value {
-        XmlValue::List(_) => &XmlValue::String,
+        XmlValue::List(_) | XmlValue::Token => &XmlValue::String,
         value => value,
     };
     let items = match &item.value {
@@ -271,7 +276,7 @@ pub(super) fn restricted(base: &SimpleType, restriction: Place<'_>) -> SimpleTyp
     let mut patterns = Vec::new();
     let mut hints = Vec::new();
     let is_list = matches!(simple.value, XmlValue::List(_));
-    let is_text = simple.value == XmlValue::String;
+    let is_text = matches!(simple.value, XmlValue::String | XmlValue::Token);
     let is_number = matches!(simple.value, XmlValue::Integer | XmlValue::Decimal);
     for facet in restriction.children() {
         let Some(given) = facet.element.attribute("value") else { continue };
@@ -289,7 +294,7 @@ pub(super) fn restricted(base: &SimpleType, restriction: Place<'_>) -> SimpleTyp
                     if is_list { ["minItems", "maxItems"] } else { ["minLength", "maxLength"] }
                 {
                     if is_list || is_text {
-                        set_number(&mut simple.schema, word, given);
+                        set_number(&mut simple, word, given);
                     }
                 }
                 continue;
@@ -310,8 +315,18 @@ pub(super) fn restricted(base: &SimpleType, restriction: Place<'_>) -> SimpleTyp
                 hints.push(format!("At most {given}"));
                 continue;
             }
-            "fractionDigits" if given.trim() != "0" => {
-                hints.push(format!("At most {given} decimals"));
+            "fractionDigits" => {
+                if given.trim() != "0" {
+                    hints.push(format!("At most {given} decimals"));
+                } else if simple.value == XmlValue::Decimal {
+                    hints.push("No decimals".to_owned());
+                }
+                continue;
+            }
+            "whiteSpace" => {
+                if given.trim() == "collapse" && simple.value == XmlValue::String {
+                    simple.value = XmlValue::Token;
+                }
                 continue;
             }
             "totalDigits" => {
@@ -320,7 +335,7 @@ pub(super) fn restricted(base: &SimpleType, restriction: Place<'_>) -> SimpleTyp
             }
             _ => continue,
         };
-        set_number(&mut simple.schema, word, given);
+        set_number(&mut simple, word, given);
     }
     set_values(&mut simple, &values, &mut hints);
     set_patterns(&mut simple, &patterns, &mut hints);
@@ -330,13 +345,15 @@ pub(super) fn restricted(base: &SimpleType, restriction: Place<'_>) -> SimpleTyp
     simple.sized()
 }
 
-fn set_number(schema: &mut Map<String, Value>, word: &str, given: &str) {
-    let Some(value) = number(given.trim()) else { return };
+fn set_number(simple: &mut SimpleType, word: &str, given: &str) {
+    let Some(mut value) = number(given.trim()) else { return };
     let counts = word.ends_with("Length") || word.ends_with("Items");
-    if counts && !value.is_u64() {
-        return;
+    if counts {
+        let Some(count) = value.as_u64() else { return };
+        // XML Schema Part 2, section 4.3.1: of octets, where it is written in two digits each.
+        value = json!(if simple.is_hex { count.saturating_mul(2) } else { count });
     }
-    schema.insert(word.to_owned(), value);
+    simple.schema.insert(word.to_owned(), value);
 }
 
 fn set_values(simple: &mut SimpleType, values: &[&str], hints: &mut Vec<String>) {
@@ -360,11 +377,10 @@ fn set_patterns(simple: &mut SimpleType, patterns: &[&str], hints: &mut Vec<Stri
     if patterns.is_empty() || simple.schema.contains_key("enum") {
         return;
     }
-    if simple.value == XmlValue::String
-        && let Some(pattern) = pattern::converted(patterns)
-    {
+    let is_text = matches!(simple.value, XmlValue::String | XmlValue::Token);
+    if is_text && let Some(pattern) = pattern::converted(patterns) {
         simple.schema.insert("pattern".to_owned(), json!(pattern));
-    } else if simple.value == XmlValue::String {
+    } else if is_text {
         hints.push(format!("Has to match {}", patterns.join(" or ")));
     }
 }

@@ -10,7 +10,7 @@ fn rules(list: &Value) -> Vec<FieldRule> {
     serde_json::from_value(list.clone()).unwrap()
 }
 
-fn compiled(
+pub(super) fn compiled(
     format: BodyFormat,
     content_type: Option<&str>,
     list: &Value,
@@ -342,9 +342,9 @@ fn what_does_not_fit_together_is_told() {
         (Form, Some("application/json"), a(), "a form is \"application/x-www-form-urlencoded\""),
         (
             Multipart,
-            Some("multipart/related"),
+            Some("multipart/alternative"),
             a(),
-            "parts are sent as \"multipart/form-data\" only",
+            "parts are sent as \"multipart/form-data\", \"multipart/mixed\" or",
         ),
         (Text, Some("text/*"), a(), "is no media type"),
         (Form, None, json!([]), "body_format: no field is in the body"),

@@ -1,11 +1,12 @@
 //! The fields of a body that is not JSON.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::JSON;
-use crate::http::multipart::{Boundary, PartHead, PartWriter};
+use super::parts::{PartHeader, Parts, PartsKind, headers_of};
 use crate::json::{Kind, OwnedRaw, Raw};
 use crate::mapping::file::{FileValue, OCTETS, Resources};
 use crate::mapping::kinds::Kinds;
@@ -32,6 +33,8 @@ pub(super) struct BodyField {
     pub(super) step: Step,
     pub(super) style: Style,
     pub(super) content_type: Option<Box<str>>,
+    /// Of its parts.
+    pub(super) headers: Box<[PartHeader]>,
     pub(super) is_file: bool,
     pub(super) is_checked: bool,
 }
@@ -121,29 +124,32 @@ impl Fields {
         out.into_bytes()
     }
 
+    /// The parts and what they are called; `usual` is what most of their kind are.
     pub(super) fn parts(
         &self,
+        kind: &PartsKind,
+        usual: &Arc<str>,
         arguments: Option<Raw<'_>>,
         resources: &Resources,
-    ) -> (Vec<u8>, Boundary) {
-        let mut writer = PartWriter::new(arguments.map_or(0, |raw| raw.text().len()) + 256);
+    ) -> (Vec<u8>, Arc<str>) {
+        let mut parts = Parts::new(kind, arguments.map_or(0, |raw| raw.text().len()) + 256);
         self.each_sent(arguments, |name, field, value| {
             let is_json = field.content_type.as_deref().is_some_and(media::is_json);
             if let Some(text) = field.style.joined(value) {
                 if !field.style.is_nothing(value) {
                     let content_type = field.content_type.as_deref();
-                    let head = PartHead { name, filename: None, content_type };
-                    writer.part(head).extend_from_slice(text.as_bytes());
+                    let out = parts.part(field, name, None, content_type);
+                    out.extend_from_slice(text.as_bytes());
                 }
             } else if value.kind() == Kind::Array && !is_json {
                 for item in value.items().filter(|item| !item.is_null()) {
-                    field.write_part(&mut writer, name, item, resources);
+                    field.write_part(&mut parts, name, item, resources);
                 }
             } else {
-                field.write_part(&mut writer, name, value, resources);
+                field.write_part(&mut parts, name, value, resources);
             }
         });
-        writer.finish()
+        parts.finish(usual)
     }
 }
 
@@ -223,7 +229,9 @@ impl BodyField {
                 return Err(MappingError::Rule { field: rule.name(), problem });
             }
         };
+        let headers = rule.map(headers_of).transpose()?.unwrap_or_default();
         Ok(Self {
+            headers,
             exposed: node.exposed.clone(),
             name: name.into_boxed_str(),
             step: Step::compile(node, rules, Direction::Request)?,
@@ -251,13 +259,7 @@ impl BodyField {
         (!made.as_raw().is_null()).then_some(Sent::Made(made))
     }
 
-    fn write_part(
-        &self,
-        writer: &mut PartWriter,
-        name: &str,
-        value: Raw<'_>,
-        resources: &Resources,
-    ) {
+    fn write_part(&self, parts: &mut Parts<'_>, name: &str, value: Raw<'_>, resources: &Resources) {
         let own = self.content_type.as_deref();
         if self.is_file {
             let Some(mut file) = FileValue::read(value) else { return };
@@ -265,7 +267,7 @@ impl BodyField {
             // Without a file name most servers take a part for a text.
             let filename = Some(file.filename.as_deref().unwrap_or(name));
             let content_type = Some(file.content_type.as_deref().or(own).unwrap_or(OCTETS));
-            writer.part(PartHead { name, filename, content_type }).extend_from_slice(&bytes);
+            parts.part(self, name, filename, content_type).extend_from_slice(&bytes);
             return;
         }
         let (content_type, text) = if matches!(value.kind(), Kind::Array | Kind::Object) {
@@ -274,7 +276,7 @@ impl BodyField {
             (own, self.style.text(value))
         };
         let text: Cow<'_, str> = text;
-        let out = writer.part(PartHead { name, filename: None, content_type });
+        let out = parts.part(self, name, None, content_type);
         out.extend_from_slice(text.as_bytes());
     }
 }

@@ -161,6 +161,7 @@ pub(in crate::mapping) fn read(
             write_string(out, &packed);
         }
         XmlValue::String | XmlValue::Base64 => write_string(out, text),
+        XmlValue::Token => write_string(out, &collapsed(trimmed)),
         XmlValue::Name => match element.qualified(trimmed) {
             Some((namespace, local)) if !local.is_empty() => {
                 *left = left.checked_sub(namespace.len()).ok_or(Unreadable::TooLarge)?;
@@ -183,6 +184,16 @@ pub(in crate::mapping) fn read(
         }
     }
     Ok(())
+}
+
+/// XML Schema Part 2, section 4.3.6: `collapse`, of a text without blanks around it.
+fn collapsed(trimmed: &str) -> Cow<'_, str> {
+    let is_plain = !trimmed.contains(['\t', '\r', '\n']) && !trimmed.contains("  ");
+    if is_plain {
+        return Cow::Borrowed(trimmed);
+    }
+    let words: Vec<&str> = trimmed.split(is_blank).filter(|word| !word.is_empty()).collect();
+    Cow::Owned(words.join(" "))
 }
 
 /// White space of XML 1.0, section 2.3.

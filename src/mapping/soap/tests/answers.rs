@@ -9,6 +9,9 @@ fn values_are_read_by_their_type_and_keep_every_digit() {
     let table = [
         (XmlValue::String, "  a&lt;b\n<![CDATA[&c]]><!-- no -->d ", r#""  a<b\n&cd ""#),
         (XmlValue::String, "", r#""""#),
+        (XmlValue::Token, "\n 2026-01-31\t", r#""2026-01-31""#),
+        (XmlValue::Token, " a \u{a0}\r\n b  c", "\"a \u{a0} b c\""),
+        (XmlValue::Token, " ", r#""""#),
         (XmlValue::Boolean, " 1 ", "true"),
         (XmlValue::Boolean, "false", "false"),
         (XmlValue::Boolean, "yes", r#""yes""#),
@@ -27,6 +30,7 @@ fn values_are_read_by_their_type_and_keep_every_digit() {
         (XmlValue::Name, "gone:x", r#""gone:x""#),
         (list(XmlValue::Integer), " 1 2\n3 x ", r#"[1,2,3,"x"]"#),
         (list(XmlValue::String), "", "[]"),
+        (list(XmlValue::Token), " a\nb ", r#"["a","b"]"#),
     ];
     for (kind, text, expected) in table {
         let read = read_order(&value(kind.clone()), &format!("<s:v>{text}</s:v>"));

@@ -126,6 +126,7 @@ fn values_leave_as_they_are_written() {
         (XmlValue::String, r#""  a\r\n\t<&>\"' é😀 ""#, "  a&#13;\n\t&lt;&amp;&gt;\"' é😀 "),
         (XmlValue::String, r#""""#, ""),
         (XmlValue::String, "1.50", "1.50"),
+        (XmlValue::Token, r#"" a  b""#, " a  b"),
         (XmlValue::Boolean, "false", "false"),
         (XmlValue::Boolean, r#""1""#, "1"),
         (XmlValue::Integer, "123456789012345678901234567890", "123456789012345678901234567890"),

@@ -15,6 +15,7 @@ fn any_text() -> impl Strategy<Value = String> {
 fn any_value() -> impl Strategy<Value = XmlValue> {
     let single = prop_oneof![
         Just(XmlValue::String),
+        Just(XmlValue::Token),
         Just(XmlValue::Boolean),
         Just(XmlValue::Integer),
         Just(XmlValue::Decimal),
@@ -156,13 +157,16 @@ impl Drawing<'_> {
         let chosen = self.next();
         match value {
             XmlValue::String => json!(self.text),
+            XmlValue::Token => json!(["", "2026-01-31", "a b"][usize::from(chosen) % 3]),
             XmlValue::Boolean => json!(chosen.is_multiple_of(2)),
             XmlValue::Integer => json!(i64::from(chosen) - 100),
             XmlValue::Decimal if chosen == 7 => json!("INF"),
             XmlValue::Decimal => serde_json::from_str(&format!("{chosen}.50")).unwrap(),
             XmlValue::Base64 => json!(["", "YQ==", "YWJj"][usize::from(chosen) % 3]),
             XmlValue::Name => json!(["x", "{urn:x}y", "{urn:a&b}z"][usize::from(chosen) % 3]),
-            XmlValue::List(item) if **item == XmlValue::String => json!(["a", "b&"]),
+            XmlValue::List(item) if matches!(**item, XmlValue::String | XmlValue::Token) => {
+                json!(["a", "b&"])
+            }
             XmlValue::List(item) => {
                 let items = (0..chosen % 3).map(|_| self.value(item));
                 items.filter(|item| item != "").collect()
