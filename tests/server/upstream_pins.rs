@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Events, Ringway, Setup, Upstream, call, eventually};
+use crate::harness::{Client, Events, Ringway, Service, Setup, Upstream, call, eventually};
 use crate::upstream_faults::{TRUST, echoes, text};
 
 const PIN: &str = r#"upstream = { definitions = "pin" }"#;
@@ -131,6 +131,36 @@ fn what_a_trusted_server_changes_is_there_at_once() {
     let echo = tools.find(|tool| tool["name"] == "echo").unwrap();
     assert_eq!(echo["description"], "Otherwise.");
     assert_eq!(shown(&server)["waiting"], json!([]));
+}
+
+#[test]
+fn a_new_tool_takes_no_name_of_another_toolset_away_at_once() {
+    let (service, upstream) = (Service::echo(), Upstream::start("2025-11-25", &[]));
+    let server = Setup::new()
+        .api(&service.base(), &[("later", "GET", "/of-the-api", "")])
+        .mcp("up", &upstream.url(), TRUST, "")
+        .start();
+    let client = Client::open(&server).shown("echo");
+    let refreshed = || server.command(&["upstream", "refresh", "demo/up"]).succeeded();
+    let reaches_the_api = |name: &str| {
+        let result = client.called(name, json!({}));
+        assert_eq!(result["structuredContent"]["target"], "/of-the-api", "{name}: {result}");
+        result["content"].to_string().contains("List the tools again")
+    };
+    assert!(!reaches_the_api("later"));
+
+    upstream.control("add_tool?name=later");
+    refreshed();
+    assert!(has(&client, "up_later") && has(&client, "api_later") && !has(&client, "later"));
+    assert!(!reaches_the_api("api_later"));
+    assert!(reaches_the_api("later"), "the old name goes on, with a note");
+    upstream.control("remove_tool?name=later");
+    refreshed();
+    assert!(has(&client, "later") && !has(&client, "api_later"));
+    assert!(!reaches_the_api("later"));
+    assert!(reaches_the_api("api_later"));
+    // What the server took back is gone at once.
+    assert_eq!(client.called("up_later", json!({}))["isError"], true);
 }
 
 #[test]
