@@ -261,6 +261,10 @@ fn what_destroys_is_confirmed_by_the_user() {
     assert_eq!(text(&ask(&client, &again(&body, &asked, &accept))["result"]), "hello");
     assert_eq!(upstream.requests("tools/call"), 2);
 
+    let words = ["explain", "--client", "demo/public", "--tool", "wipe"];
+    let said = server.command(&words).succeeded().stdout;
+    assert!(said.contains("is asked before a destructive call"), "{said}");
+
     // For each tool and era: a no, no answer, one that cannot be asked (over plain HTTP too), a yes.
     for (reason, count) in [("declined", 4), ("not_confirmed", 4 + 6), ("confirmed", 4)] {
         eventually(&format!("{count} calls are recorded as {reason}"), || {
