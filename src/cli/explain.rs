@@ -16,7 +16,8 @@ pub(super) struct Arguments {
     /// The tool: the name clients call it by, the operation's, or TOOLSET/OPERATION
     #[arg(long, value_name = "TOOL")]
     tool: String,
-    /// How far the caller is trusted [default: as the key is, else medium]
+    /// How far the caller is trusted [default: as the key is; without one,
+    /// low where the client application is open, else medium]
     #[arg(long, value_name = "TRUST", value_parser = key::trust)]
     trust: Option<Trust>,
     /// The key of the caller, for what is left of its limits

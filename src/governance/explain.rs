@@ -16,7 +16,7 @@ mod steps;
 mod subject;
 
 use steps::Written;
-use subject::Subject;
+use subject::{Subject, why_withheld};
 
 const EFFECTS: [SideEffect; 3] = [SideEffect::Read, SideEffect::Write, SideEffect::Destructive];
 
@@ -33,6 +33,21 @@ pub struct Question<'a> {
     pub now_ms: u64,
     /// The clock of the limits.
     pub now_ns: u64,
+    /// How the upstream MCP servers of the tenant stand.
+    pub upstreams: &'a [UpstreamStanding],
+}
+
+/// How the server behind a toolset stands.
+#[derive(Debug, Clone, Default)]
+pub struct UpstreamStanding {
+    /// The toolset.
+    pub toolset: String,
+    /// Tools it offers that wait for approval.
+    pub waiting: Vec<String>,
+    /// Tools it offers that were refused.
+    pub refused: Vec<String>,
+    /// Why it does not answer, where it does not.
+    pub error: Option<String>,
 }
 
 /// What a question comes to.
@@ -173,7 +188,8 @@ pub fn explain(
         limits: Vec::new(),
     };
     let Some((tool, permission)) = subject.compiled() else {
-        explanation.because = subject.why_not_there(&written);
+        let withheld = why_withheld(question, view.tenant.as_str());
+        explanation.because = withheld.unwrap_or_else(|| subject.why_not_there(&written));
         if subject.is_meta_tool() {
             explanation.conclusion = Conclusion::Allowed;
         }
@@ -191,11 +207,30 @@ pub fn explain(
     explanation.limits = limits(question, view, limiter, tool);
     let (conclusion, because) = conclude(&subject, &explanation, tool);
     explanation.conclusion = conclusion;
-    explanation.because = match subject.remark() {
-        Some(remark) => format!("{because} {remark}"),
-        None => because,
-    };
+    let server = question.upstreams.iter().find(|server| server.toolset == tool.toolset.as_str());
+    let remarks = [
+        Some(because),
+        subject.remark(),
+        confirmation(tool),
+        server.and_then(|server| server.error.as_deref()).map(unreachable),
+    ];
+    explanation.because = remarks.into_iter().flatten().collect::<Vec<_>>().join(" ");
     explanation
+}
+
+/// Which calls of a tool its user is asked about.
+fn confirmation(tool: &CompiledTool) -> Option<String> {
+    let rule = tool.confirm?;
+    let concerned = tool.side_effects().filter(|effect| rule.concerns(*effect));
+    let effects: Vec<&str> = concerned.map(SideEffect::as_str).collect();
+    (!effects.is_empty()).then(|| {
+        let effects = effects.join(" or ");
+        format!("The user of the client is asked before a {effects} call.")
+    })
+}
+
+fn unreachable(error: &str) -> String {
+    format!("Its server does not answer now: {error}.")
 }
 
 fn call(side_effect: SideEffect, decision: Decision, steps: Vec<Step>) -> ExplainedCall {

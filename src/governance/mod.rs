@@ -32,7 +32,8 @@ mod window;
 
 pub use decision::{Decision, decide};
 pub use explain::{
-    Conclusion, ExplainedCall, ExplainedLimit, ExplainedTool, Explanation, Question, Step, explain,
+    Conclusion, ExplainedCall, ExplainedLimit, ExplainedTool, Explanation, Question, Step,
+    UpstreamStanding, explain,
 };
 pub use handles::{Handles, Listening, Usage};
 pub use limited::{Class, Level, Limited};

@@ -24,6 +24,12 @@ pub enum Reason {
     QuotaExceeded,
     /// More listening streams than a limit allows.
     TooManyStreams,
+    /// Its user was asked, and said yes.
+    Confirmed,
+    /// Its user was asked, and said no.
+    Declined,
+    /// Its user could not be asked, or did not answer.
+    NotConfirmed,
 }
 
 /// Whose part it is to do something about a refusal.
@@ -39,7 +45,7 @@ pub enum Blame {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Allowed,
         Self::DeniedByRule,
         Self::DefaultDeny,
@@ -50,6 +56,9 @@ impl Reason {
         Self::RateLimited,
         Self::QuotaExceeded,
         Self::TooManyStreams,
+        Self::Confirmed,
+        Self::Declined,
+        Self::NotConfirmed,
     ];
 
     /// The code.
@@ -65,6 +74,9 @@ impl Reason {
             Self::RateLimited => "rate_limited",
             Self::QuotaExceeded => "quota_exceeded",
             Self::TooManyStreams => "too_many_streams",
+            Self::Confirmed => "confirmed",
+            Self::Declined => "declined",
+            Self::NotConfirmed => "not_confirmed",
         }
     }
 
@@ -106,6 +118,9 @@ impl Reason {
             Self::RateLimited => "Too many requests. Wait before the next one.",
             Self::QuotaExceeded => "Too many calls. Wait before the next one.",
             Self::TooManyStreams => "Too many listening streams. Close one first.",
+            Self::Confirmed => "The user confirmed this call.",
+            Self::Declined => "The user declined this call. Nothing was done.",
+            Self::NotConfirmed => "The user did not confirm this call. Nothing was done.",
         }
     }
 
@@ -122,14 +137,22 @@ impl Reason {
             Self::RateLimited => "There are more requests than a limit allows.",
             Self::QuotaExceeded => "There are more calls than a limit allows.",
             Self::TooManyStreams => "There are more listening streams than a limit allows.",
+            Self::Confirmed => "The user of the client confirmed the call.",
+            Self::Declined => "The user of the client declined the call.",
+            Self::NotConfirmed => "The user of the client could not be asked, or did not answer.",
         }
     }
 
     /// The HTTP status where a request is answered with this and nothing else.
     pub const fn status(self) -> u16 {
         match self {
-            Self::Allowed => 200,
-            Self::DeniedByRule | Self::DefaultDeny | Self::TrustTooLow | Self::OutsideWindow => 403,
+            Self::Allowed | Self::Confirmed => 200,
+            Self::DeniedByRule
+            | Self::DefaultDeny
+            | Self::TrustTooLow
+            | Self::OutsideWindow
+            | Self::Declined
+            | Self::NotConfirmed => 403,
             Self::UnknownTool => 404,
             Self::ToolGone => 410,
             Self::RateLimited | Self::QuotaExceeded | Self::TooManyStreams => 429,
@@ -139,7 +162,7 @@ impl Reason {
     /// Whose part it is to do something, and whether waiting is enough.
     pub const fn blame(self) -> Blame {
         match self {
-            Self::Allowed => Blame::None,
+            Self::Allowed | Self::Confirmed => Blame::None,
             Self::OutsideWindow
             | Self::RateLimited
             | Self::QuotaExceeded

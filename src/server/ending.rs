@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{conversation::Conversation, trail::Trail};
+use super::{confirm::Unconfirmed, conversation::Conversation, trail::Trail};
 use crate::{
     audit::Outcome,
     downstream::{Blame, CallError},
@@ -41,6 +41,8 @@ pub(crate) enum Refused {
     Gone,
     /// A policy does not allow the call.
     Denied(Box<Decision>),
+    /// Its tool wants the client's user asked, who did not say yes.
+    Unconfirmed(Unconfirmed),
 }
 
 impl Refused {
@@ -50,6 +52,7 @@ impl Refused {
             Self::Unknown => Reason::UnknownTool,
             Self::Gone => Reason::ToolGone,
             Self::Denied(decision) => decision.reason,
+            Self::Unconfirmed(unconfirmed) => unconfirmed.reason(),
         }
     }
 
@@ -59,6 +62,7 @@ impl Refused {
             Self::Unknown => mcp::unknown_tool(trail.asked()).message.into_owned(),
             Self::Gone => self.reason().text().to_owned(),
             Self::Denied(decision) => decision.text(),
+            Self::Unconfirmed(unconfirmed) => unconfirmed.text().to_owned(),
         }
     }
 }

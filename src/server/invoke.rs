@@ -297,7 +297,7 @@ impl Judging {
             move || judge::judge(&tool, &arguments, &readable)
         };
         let judged = offload::run(&trail.core, &trail.view, work).await;
-        let Judged { kept, repairs, side_effect, sent } = match judged {
+        let Judged { kept, shown, repairs, side_effect, sent } = match judged {
             Ok(Some(judged)) => judged,
             Ok(None) => {
                 let ending = Ending::Refused(Refused::Unknown);
@@ -310,6 +310,7 @@ impl Judging {
             }
         };
         trail.keep_arguments(|| kept);
+        trail.shown_arguments = shown;
         trail.repairs = repairs;
         if let Err(ending) = judge::allow(&mut trail, &tool, sent.is_ok(), side_effect) {
             return Ok(Begun::Ended(Ended::plainly(ending, trail)));

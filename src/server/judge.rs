@@ -2,6 +2,7 @@
 //! policy, then limits.
 
 use super::{
+    confirm,
     ending::{Ending, Refused},
     parts::Readable,
     trail::{self, Trail},
@@ -47,6 +48,8 @@ pub(super) fn is_for_a_worker(tool: &ViewTool, arguments: Raw<'_>) -> bool {
 /// Arguments that were judged, and what is kept of them.
 pub(super) struct Judged {
     pub(super) kept: Option<Vec<u8>>,
+    /// What the client's user is shown of them, where the tool wants the user asked.
+    pub(super) shown: Option<Box<str>>,
     pub(super) repairs: u32,
     pub(super) side_effect: SideEffect,
     /// What is sent, or what is wrong with them.
@@ -74,6 +77,7 @@ pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) 
             log_repairs(tool, arguments.repairs());
             Judged {
                 kept: arguments.raw().and_then(|raw| trail::kept_arguments(tool, raw)),
+                shown: arguments.raw().and_then(|raw| confirm::shown(tool, raw)),
                 repairs: arguments.repairs().count,
                 side_effect: tool.side_effect_of(&arguments),
                 sent: sent(tool, &arguments, readable),
@@ -81,6 +85,7 @@ pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) 
         }
         Err(invalid) => Judged {
             kept: trail::kept_invalid_arguments(tool, arguments),
+            shown: None,
             repairs: 0,
             side_effect: tool.side_effect,
             sent: Err(invalid.to_string()),
@@ -152,6 +157,7 @@ pub(super) fn intend<'a>(
         Ok((arguments, intent)) => {
             trail.keep_arguments(|| trail::kept_arguments(tool, arguments.raw()?));
             log_repairs(tool, arguments.repairs());
+            trail.shown_arguments = arguments.raw().and_then(|raw| confirm::shown(tool, raw));
             trail.repairs = arguments.repairs().count;
             (intent, tool.side_effect_of(&arguments))
         }

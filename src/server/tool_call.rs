@@ -4,9 +4,9 @@ use std::{rc::Rc, sync::Arc};
 
 use super::{
     along::{Along, scope},
-    confirm,
+    confirm::{self, Unconfirmed},
     conversation::Conversation,
-    ending::{Ended, Ending},
+    ending::{Ended, Ending, Refused},
     file,
     input_required::Continued,
     offload::{self, INLINE_BYTES_MAX},
@@ -20,6 +20,7 @@ use crate::{
     downstream::{
         self, CallError, Called, UpstreamAnswer, UpstreamCalled, UpstreamMethod, UpstreamRequest,
     },
+    governance::Reason,
     json::{self, OwnedRaw},
     mapping::OutgoingRequest,
     mcp::{self, Relayed, Supplement, ToolOutcome},
@@ -81,8 +82,10 @@ impl ToolCall {
     }
 
     async fn perform(&mut self) -> Ending {
-        if let Some(ending) = self.unconfirmed().await {
-            return ending;
+        if let Err(unconfirmed) = self.confirm().await {
+            let refused = Refused::Unconfirmed(unconfirmed);
+            self.trail.denied(refused.reason().as_str());
+            return Ending::Refused(refused);
         }
         match &self.work {
             Work::Rest { tool, request } => {
@@ -125,17 +128,19 @@ impl ToolCall {
         }
     }
 
-    /// What stands in the way of the call: its tool wants its user asked, who did not say yes.
-    async fn unconfirmed(&self) -> Option<Ending> {
+    /// Asks the client's user, where the tool wants that of this call.
+    async fn confirm(&mut self) -> Result<(), Unconfirmed> {
         let (Work::Rest { tool, .. } | Work::Upstream { tool, .. }) = &self.work else {
-            return None;
+            return Ok(());
         };
-        let rule = tool.confirm?;
-        if !rule.concerns(self.trail.side_effect.unwrap_or(tool.side_effect)) {
-            return None;
+        let side_effect = self.trail.side_effect.unwrap_or(tool.side_effect);
+        if !tool.confirm.is_some_and(|rule| rule.concerns(side_effect)) {
+            return Ok(());
         }
-        let refusal = confirm::ask(tool, self.along.client()).await.err()?;
-        Some(Ending::Ran(ToolOutcome::Failure { text: refusal }))
+        let question = confirm::question(tool, side_effect, self.trail.shown_arguments.as_deref());
+        confirm::ask(question, self.along.client()).await?;
+        self.trail.allowed(Reason::Confirmed.as_str());
+        Ok(())
     }
 
     /// Has the tool's server run the call.

@@ -109,6 +109,8 @@ pub(crate) struct Trail {
     pub(crate) tool: Option<Arc<ViewTool>>,
     /// What the call does to the world, once it is known.
     pub(crate) side_effect: Option<SideEffect>,
+    /// The arguments as the client's user is shown them, where the tool wants the user asked.
+    pub(crate) shown_arguments: Option<Box<str>>,
     pub(crate) request_bytes: usize,
     pub(crate) repairs: u32,
     /// The status of the API's answer, and the time it took.
@@ -171,6 +173,7 @@ impl Trail {
             asked: None,
             tool: None,
             side_effect: None,
+            shown_arguments: None,
             request_bytes: 0,
             repairs: 0,
             downstream: None,
@@ -188,6 +191,12 @@ impl Trail {
     /// The request is refused for this reason.
     pub(crate) fn denied(&mut self, reason: &'static str) {
         self.decision = Decision::Denied;
+        self.reason = reason;
+    }
+
+    /// The request is allowed for this reason.
+    pub(crate) fn allowed(&mut self, reason: &'static str) {
+        self.decision = Decision::Allowed;
         self.reason = reason;
     }
 

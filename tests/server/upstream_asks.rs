@@ -254,7 +254,11 @@ fn what_destroys_is_confirmed_by_the_user() {
     for (tool, arguments) in &calls {
         for no in [&decline, &cancelled] {
             let mut stream = client.post_stream(&call(1, tool, arguments.clone()));
-            answer(&client, &question(&mut stream), no);
+            let asked = question(&mut stream);
+            let message = asked["params"]["message"].as_str().unwrap();
+            assert!(message.contains(tool) && message.contains("destructive"), "{message}");
+            assert!(message.ends_with(&format!("arguments: {arguments}")), "{message}");
+            answer(&client, &asked, no);
             let result = &stream.answer()["result"];
             assert!(text(result).contains("Nothing was done"), "{result}");
 
@@ -272,6 +276,7 @@ fn what_destroys_is_confirmed_by_the_user() {
         let path = format!("/runtime/demo/public/tools/{tool}");
         let facade = client.send(&Request::new("POST", &path).json(arguments));
         assert!(facade.text().contains("must be confirmed"), "{}", facade.text());
+        assert_eq!(facade.status, 403);
     }
     assert!(service.is_quiet(), "nothing was called");
     assert_eq!(upstream.requests("tools/call"), 0);
@@ -293,6 +298,21 @@ fn what_destroys_is_confirmed_by_the_user() {
     let asked = input_required(&client, &body);
     assert_eq!(text(&ask(&client, &again(&body, &asked, &accept))["result"]), "hello");
     assert_eq!(upstream.requests("tools/call"), 2);
+
+    let words = ["explain", "--client", "demo/public", "--tool", "wipe"];
+    let said = server.command(&words).succeeded().stdout;
+    assert!(said.contains("is asked before a destructive call"), "{said}");
+
+    // For each tool and era: a no, no answer, one that cannot be asked (over plain HTTP too), a yes.
+    for (reason, count) in [("declined", 4), ("not_confirmed", 4 + 6), ("confirmed", 4)] {
+        eventually(&format!("{count} calls are recorded as {reason}"), || {
+            let words = ["audit", "query", "--reason", reason, "--json"];
+            let records = server.command(&words).succeeded().stdout;
+            let decision = if reason == "confirmed" { "allowed" } else { "denied" };
+            assert!(records.lines().all(|line| line.contains(decision)), "{records}");
+            records.lines().count() == count
+        });
+    }
 }
 
 fn levels(stream: &mut Events) -> Vec<String> {

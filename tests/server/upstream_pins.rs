@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, Events, Ringway, Setup, Upstream, call, eventually};
+use crate::harness::{Client, Events, Ringway, Service, Setup, Upstream, call, eventually};
 use crate::upstream_faults::{TRUST, echoes, text};
 
 const PIN: &str = r#"upstream = { definitions = "pin" }"#;
@@ -65,6 +65,15 @@ fn a_definition_that_changes_waits_for_approval() {
         assert!(said.contains(part), "no {part:?} in:\n{said}");
     }
     assert!(!said.contains('\u{200b}') && !said.contains('\u{202e}'), "hidden in:\n{said}");
+    let explained = |tool: &str| {
+        let words = ["explain", "--client", "demo/desk", "--tool", tool];
+        server.command(&words).succeeded().stdout
+    };
+    let said = explained("echo");
+    assert!(
+        said.contains("waits for approval") && said.contains("upstream show demo/up"),
+        "{said}"
+    );
     let status = server.admin("GET", "/status", None).json();
     assert_ne!(status["upstreams_pending"], json!([]));
     let hash = shown(&server)["waiting"][0]["hash"].as_str().unwrap()[..16].to_owned();
@@ -134,6 +143,36 @@ fn what_a_trusted_server_changes_is_there_at_once() {
 }
 
 #[test]
+fn a_new_tool_takes_no_name_of_another_toolset_away_at_once() {
+    let (service, upstream) = (Service::echo(), Upstream::start("2025-11-25", &[]));
+    let server = Setup::new()
+        .api(&service.base(), &[("later", "GET", "/of-the-api", "")])
+        .mcp("up", &upstream.url(), TRUST, "")
+        .start();
+    let client = Client::open(&server).shown("echo");
+    let refreshed = || server.command(&["upstream", "refresh", "demo/up"]).succeeded();
+    let reaches_the_api = |name: &str| {
+        let result = client.called(name, json!({}));
+        assert_eq!(result["structuredContent"]["target"], "/of-the-api", "{name}: {result}");
+        result["content"].to_string().contains("List the tools again")
+    };
+    assert!(!reaches_the_api("later"));
+
+    upstream.control("add_tool?name=later");
+    refreshed();
+    assert!(has(&client, "up_later") && has(&client, "api_later") && !has(&client, "later"));
+    assert!(!reaches_the_api("api_later"));
+    assert!(reaches_the_api("later"), "the old name goes on, with a note");
+    upstream.control("remove_tool?name=later");
+    refreshed();
+    assert!(has(&client, "later") && !has(&client, "api_later"));
+    assert!(!reaches_the_api("later"));
+    assert!(reaches_the_api("api_later"));
+    // What the server took back is gone at once.
+    assert_eq!(client.called("up_later", json!({}))["isError"], true);
+}
+
+#[test]
 fn the_last_good_list_outlives_everything_but_its_time() {
     let mut upstream = Upstream::start("2025-11-25", &[]);
     let mut server = Setup::new()
@@ -150,6 +189,15 @@ fn the_last_good_list_outlives_everything_but_its_time() {
     assert!(has(&client, "echo"), "served at once: {:?}", client.tools());
     eventually("it is down", || shown(&server)["status"] == "stale");
     assert!(has(&client, "echo"), "within its grace");
+    let explained = |tool: &str| {
+        let words = ["explain", "--client", "demo/desk", "--tool", tool];
+        server.command(&words).succeeded().stdout
+    };
+    let said = explained("echo");
+    assert!(
+        said.contains("waits for approval") && said.contains("upstream show demo/up"),
+        "{said}"
+    );
     let status = server.admin("GET", "/status", None).json();
     assert_ne!(status["upstreams_down"], json!([]));
     upstream.restart();

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::ExplainedTool;
 use super::steps::Written;
+use super::{ExplainedTool, Question, UpstreamStanding};
 use crate::catalog::{CompiledTool, Deprecated, Entities, Entry, Permission, Tool, View, ViewTool};
 use crate::governance::{Reason, moment};
 
@@ -126,6 +126,23 @@ impl<'a> Subject<'a> {
             }
         }
     }
+}
+
+/// Whether the server of a toolset offers what was asked about, and why it is not shown all the same.
+pub(super) fn why_withheld(question: &Question<'_>, tenant: &str) -> Option<String> {
+    let mut servers = question.upstreams.iter();
+    servers.find_map(|UpstreamStanding { toolset, waiting, refused, .. }| {
+        let is_among =
+            |names: &[String]| names.iter().any(|name| is_meant(question.tool, toolset, name));
+        let look = format!("`ringway upstream show {tenant}/{toolset}`");
+        if is_among(waiting) {
+            Some(format!("Its server offers it, and it waits for approval: see {look}."))
+        } else if is_among(refused) {
+            Some(format!("Its server offers it, and an operator refused it: see {look}."))
+        } else {
+            None
+        }
+    })
 }
 
 /// Whether an operation is what was asked about: `operation` or `toolset/operation`.

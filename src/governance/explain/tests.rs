@@ -85,7 +85,8 @@ impl Case {
             .replace("CLIENT_POLICY", self.client)
             .replace("ASSIGNMENT_POLICY", self.assignment);
         let (entities, view) = (fixture::entities(&text), fixture::view(&text));
-        let question = Question { tool, trust, caller: None, now_ms: NOON_MS, now_ns: 0 };
+        let question =
+            Question { tool, trust, caller: None, now_ms: NOON_MS, now_ns: 0, upstreams: &[] };
         explain(&question, &entities, &view, limiter)
     }
 
@@ -258,7 +259,8 @@ fn a_name_that_went_is_told_for_how_long_it_goes_on() {
     let view = newer.view("acme", "desk").unwrap();
     let explained = |now_ms| {
         let (trust, caller, now_ns) = (Trust::Medium, None, 0);
-        let question = Question { tool: "list_pets", trust, caller, now_ms, now_ns };
+        let question =
+            Question { tool: "list_pets", trust, caller, now_ms, now_ns, upstreams: &[] };
         explain(&question, &entities, view, &Limiter::default())
     };
     let former = explained(NOON_MS + 1);

@@ -5,10 +5,10 @@ use super::{
     ask::{Ask, bad},
 };
 use crate::{
-    catalog::Trust,
-    governance::{self, Question},
+    catalog::{DefinitionKind, TenantId, Trust, View},
+    governance::{self, Question, UpstreamStanding, definitions::Subject},
     identity::{Caller, KeyId},
-    server::{shared::Shared, time},
+    server::{shared::Shared, time, upstreams::UpstreamState},
 };
 
 /// Answers `client=TENANT/CLIENT&tool=TOOL`, with `trust=low|medium|high` and `key=ID` where they
@@ -40,18 +40,48 @@ pub(super) fn explain(shared: &Shared, ask: &Ask) -> Result<Done, Trouble> {
         record.ok_or_else(|| Trouble::new(404, message()))
     });
     let key = key.transpose()?;
+    let upstreams = upstreams(shared, &view.tenant);
     let question = Question {
         tool: needed(ask, "tool")?,
-        // Without a key named, the trust keys usually have.
-        trust: trust.or(key.map(|key| key.trust)).unwrap_or_default(),
+        trust: trust.or(key.map(|key| key.trust)).unwrap_or_else(|| usual_trust(view)),
         caller: key.map(|key| Caller::Key(key.id)),
         now_ms: time::now_ms(),
         now_ns: shared.now_ns(),
+        upstreams: &upstreams,
     };
     let entities = shared.publication.entities();
     let explanation = governance::explain(&question, &entities, view, &shared.limiter);
     let json = serde_json::to_value(explanation);
     json.map(|json| Done::ok(&json)).map_err(|error| Trouble::new(500, error.to_string()))
+}
+
+/// Where no key is named: that of callers without one, where they are let in, else what keys usually
+/// have.
+fn usual_trust(view: &View) -> Trust {
+    if view.open { Trust::Low } else { Trust::default() }
+}
+
+/// How the upstream servers of a tenant stand.
+fn upstreams(shared: &Shared, tenant: &TenantId) -> Vec<UpstreamStanding> {
+    let states = shared.keeper.states().into_iter().filter(|state| state.tenant == *tenant);
+    let standing = |state: UpstreamState| {
+        let mut standing = UpstreamStanding {
+            toolset: state.toolset.to_string(),
+            error: state.error.as_deref().map(str::to_owned),
+            ..UpstreamStanding::default()
+        };
+        for pending in state.book.pending() {
+            let withheld = match pending.refused {
+                None => &mut standing.waiting,
+                Some(_) => &mut standing.refused,
+            };
+            if let Subject::Listed(DefinitionKind::Tool, name) = pending.subject {
+                withheld.push(name.to_string());
+            }
+        }
+        standing
+    };
+    states.map(standing).collect()
 }
 
 fn needed<'a>(ask: &'a Ask, name: &str) -> Result<&'a str, Trouble> {

@@ -37,9 +37,9 @@ impl Publication {
         if entities.definitions.get(&key) == newer.definitions.get(&key) {
             return Ok(false);
         }
-        // What was called yesterday under the name of a tool that changed is not what would be
-        // called today: no grace for its callers.
-        let grace = Grace { now_ms: time::now_ms(), callable_ms: 0 };
+        // A tool that the server offers may take the plain name of another toolset's tool, which
+        // goes on under it for a while. What is not accepted any more is gone whatever the grace.
+        let grace = Grace { now_ms: time::now_ms(), callable_ms: self.tool_grace_ms };
         let version = current.snapshot.version();
         let snapshot = Snapshot::recompile(&current.snapshot, &newer, version, grace)
             .map_err(ChangeError::Problems)?;
