@@ -9,9 +9,10 @@
 use std::sync::Arc;
 
 use super::{
+    answer,
     connection::Answer,
     event_stream::{Ends, EventStream},
-    execute, guard,
+    guard,
     outlet::Purpose,
     pipeline::Admission,
     refusal::Refusal,
@@ -61,7 +62,7 @@ pub(super) fn open(
         Ok(subscription) => subscription,
         Err(error) => {
             count(OutcomeLabel::Error);
-            trail.denied(execute::reason_of(&error));
+            trail.denied(answer::reason_of(&error));
             let reply = Reply::new(id.to_owned_id(), Err(error));
             trail.close(Outcome::Error, reply.len());
             respond::reply(core, out, echo, None, &reply);
