@@ -81,6 +81,9 @@ pub(crate) async fn within_budget(
         let structured_json = (!is_text).then_some(whole);
         return ToolOutcome::Success { structured_json, text };
     };
+    if rest.is_empty() {
+        return ToolOutcome::Success { structured_json: Some(json), text: None };
+    }
     trail.cut = true;
     let now_ms = trail.core.clock.now_ms();
     let kept = &trail.core.shared.kept;
