@@ -83,6 +83,7 @@ mod scan;
 mod sealing;
 mod session;
 mod shared;
+mod sockets;
 mod start;
 mod streamable;
 mod subscriptions;
