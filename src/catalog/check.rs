@@ -22,19 +22,28 @@ impl Index<'_> {
 
 /// Everything that is wrong between entities.
 pub(super) fn references(entities: &Entities) -> Vec<Problem> {
+    checked(entities).problems
+}
+
+/// Whether an entity is named that is not there.
+pub(super) fn misses(entities: &Entities) -> bool {
+    checked(entities).misses
+}
+
+fn checked(entities: &Entities) -> Checking<'_> {
     let mut problems = Vec::new();
     let mut index = Index { places: HashMap::new(), toolsets: HashMap::new(), entities };
     for_each_list!(ref entities, list => enter(list, &mut index.places, &mut problems));
     for entry in &entities.toolsets {
         index.toolsets.insert(entry.value.key(), &*entry.value);
     }
-    let mut checking = Checking { index, problems };
+    let mut checking = Checking { index, problems, misses: false };
     checking.client_applications();
     checking.connections();
     checking.toolsets();
     checking.tools();
     checking.assignments();
-    checking.problems
+    checking
 }
 
 /// Every entity whose name another one has.
@@ -63,6 +72,8 @@ fn enter<'a, T: Entity>(
 struct Checking<'a> {
     index: Index<'a>,
     problems: Vec<Problem>,
+    /// Whether one of them is that something is not there.
+    misses: bool,
 }
 
 impl<'a> Checking<'a> {
@@ -70,6 +81,7 @@ impl<'a> Checking<'a> {
     fn need<T: Entity>(&mut self, entry: &Entry<T>, kind: Kind, key: &str) -> bool {
         let is_there = self.index.has(kind, key);
         if !is_there {
+            self.misses = true;
             let wanted = EntityName { kind, key: key.to_owned() };
             let message = format!("{}: there is no {wanted}", entry.value.name());
             self.problems.push(Problem::new(&entry.origin, message));

@@ -176,8 +176,15 @@ impl Entities {
 }
 
 fn read<T: Entity>(kind: Kind, entity: Value) -> Result<T, InvalidEntity> {
-    serde_json::from_value(entity)
-        .map_err(|error| InvalidEntity { kind, reason: error.to_string() })
+    serde_json::from_value(entity).map_err(|error| {
+        let reason = error.to_string();
+        // Without the names that types have in the program.
+        let reason = match reason.split_once(", expected struct ") {
+            Some((found, _)) => format!("{found}, expected an object"),
+            None => reason,
+        };
+        InvalidEntity { kind, reason }
+    })
 }
 
 fn put<T: Entity>(
@@ -229,6 +236,14 @@ mod tests {
         assert!(entities.remove(&put));
         assert!(!entities.remove(&put));
         assert!(entities.is_empty());
+    }
+
+    #[test]
+    fn what_should_be_an_object_is_called_one() {
+        let connection = json!({ "tenant": "a", "id": "b", "base_url": "http://c", "retries": 3 });
+        let refused = Entities::default().put(Kind::Connection, connection, &origin());
+        let told = refused.unwrap_err().to_string();
+        assert_eq!(told, "connection: invalid type: integer `3`, expected an object");
     }
 
     #[test]

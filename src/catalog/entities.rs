@@ -307,6 +307,11 @@ impl Entities {
         Snapshot::check(self)
     }
 
+    /// Whether they name an entity that is not among them, as a part of a catalog may.
+    pub fn misses(&self) -> bool {
+        super::check::misses(self)
+    }
+
     /// Whether everything that was written could be read.
     pub fn is_complete(&self) -> bool {
         self.gaps.names.is_empty() && self.gaps.kinds.is_empty()

@@ -147,6 +147,21 @@ fn assert_problems(file: &str, text: &str, expected: &[(u32, &str)]) {
 }
 
 #[test]
+fn what_should_be_a_table_is_called_one() {
+    let connection = "[[connection]]\ntenant = \"a\"\nid = \"b\"\nbase_url = \"http://c\"\n";
+    for (line, message) in [
+        ("retries = 3", "connection: retries: invalid type: integer `3`, expected a table"),
+        (
+            "correlation = true",
+            "connection: correlation: invalid type: boolean `true`, expected a table",
+        ),
+    ] {
+        let found = problems("a.toml", &format!("{connection}{line}\n"));
+        assert_eq!(found, [(5, message.to_owned())]);
+    }
+}
+
+#[test]
 fn every_bad_entity_is_reported_with_its_line_in_each_format() {
     const MESSAGES: [&str; 8] = [
         "client_application: unknown field `opne`, expected one of `tenant`, `id`",

@@ -1,10 +1,11 @@
-//! What an operator wrote that has no effect: patterns no tool fits, paths no field is at.
+//! What an operator wrote that has no effect: patterns no tool fits, paths no field is at, toolsets
+//! nobody has.
 //!
 //! None of it is wrong, so a catalog with remarks is a good one. But who hides a field or denies a
 //! tool and misspells it must hear of it. A remark is only made of what is certain: where an answer
 //! may hold anything, a path may lead somewhere.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -41,6 +42,7 @@ pub(super) fn remarks(entities: &Entities, compiled: &impl Compiled) -> Vec<Prob
             remarks.assignment(entry, view);
         }
     }
+    unassigned(entities, &mut remarks);
     for entry in entities.tools.iter().filter(|entry| !entry.value.redact.is_empty()) {
         let toolset = compiled.toolset(&entry.value.tenant, &entry.value.toolset);
         let tool = toolset.and_then(|toolset| toolset.tool(&entry.value.name));
@@ -59,6 +61,22 @@ pub(super) fn remarks(entities: &Entities, compiled: &impl Compiled) -> Vec<Prob
     remarks.dedup();
     remarks.truncate(PROBLEMS_MAX);
     remarks
+}
+
+/// Toolsets that nobody has.
+fn unassigned(entities: &Entities, remarks: &mut Remarks) {
+    let assignments = entities.assignments.iter().map(|entry| &*entry.value);
+    let assigned: HashSet<(&TenantId, &ToolsetId)> = assignments
+        .filter(|assignment| assignment.enabled)
+        .map(|assignment| (&assignment.tenant, &assignment.toolset))
+        .collect();
+    for entry in &entities.toolsets {
+        if !assigned.contains(&(&entry.value.tenant, &entry.value.id)) {
+            let text = "no client application has it: its tools reach clients once an \
+                        [[assignment]] gives it to one";
+            remarks.add(entry, text);
+        }
+    }
 }
 
 /// What of upstream servers is not offered as it might be expected, and overrides of what they do

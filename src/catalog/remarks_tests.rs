@@ -68,6 +68,22 @@ fn patterns_that_fit_no_tool_are_told_with_their_place() {
 }
 
 #[test]
+fn toolsets_that_nobody_has_are_told() {
+    let more = |enabled: bool| {
+        format!(
+            "[[toolset]]\ntenant = \"acme\"\nid = \"spare\"\nkind = \"rest\"\nconnection = \"api\"\n\
+             [[assignment]]\ntenant = \"acme\"\nclient_application = \"desk\"\ntoolset = \"spare\"\n\
+             enabled = {enabled}\n"
+        )
+    };
+    assert_eq!(remarks("", "", &more(true)), [""; 0]);
+    let told = remarks("", "", &more(false));
+    one(&told, "toolset acme/spare: no client application has it");
+    let builtin = "[[toolset]]\ntenant = \"acme\"\nid = \"other\"\nkind = \"builtin\"\n";
+    one(&remarks("", "", builtin), "toolset acme/other: no client application has it");
+}
+
+#[test]
 fn favourites_that_are_none_are_told() {
     let favourites = "favourites = [\"save\", \"sav\"]\n";
     let told = remarks(&format!("{favourites}tool_listing = \"search\""), "", "");

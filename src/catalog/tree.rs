@@ -112,6 +112,16 @@ impl de::Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(0, message.to_string())
     }
+
+    /// Without the names that types have in the program.
+    fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let expected = expected.to_string();
+        let is_table = ["struct ", "internally tagged enum ", "adjacently tagged enum "]
+            .iter()
+            .any(|kind| expected.starts_with(kind));
+        let expected = if is_table { "a table" } else { &expected };
+        Self::custom(format_args!("invalid type: {found}, expected {expected}"))
+    }
 }
 
 /// Reads a `T` out of a node, or tells everything that is wrong with it.

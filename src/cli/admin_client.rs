@@ -47,7 +47,12 @@ impl AdminClient {
         let socket = settings.admin_socket();
         let fallback = quickstart::default_data_directory().map(|at| at.join("admin.sock"));
         match fallback {
-            Some(quickstart) if arguments.config.is_none() && !socket.exists() => {
+            // One that may not be looked at is there: its error says more than quickstart's.
+            Some(quickstart)
+                if arguments.config.is_none()
+                    && !socket.exists()
+                    && (quickstart.exists() || matches!(socket.try_exists(), Ok(false))) =>
+            {
                 Ok(Self { socket: quickstart })
             }
             _ => Ok(Self { socket }),

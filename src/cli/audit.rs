@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 
 use self::sink::Sink;
-use self::told::{COLUMNS, HEADER, csv, row, time_text, told};
+use self::told::{COLUMNS, HEADER, csv, row, time_text};
 use self::wanted::{FilterArguments, LogArguments};
 use super::{CommandError, output};
 use crate::audit::{self, Entry, Reader, Verified};
@@ -62,7 +62,7 @@ struct TailArguments {
     /// Go on with what is written from now on
     #[arg(short, long)]
     follow: bool,
-    /// Print the entries as they stand in the log
+    /// Print each entry whole, as one line of JSON; its time is in milliseconds since 1970
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -76,7 +76,7 @@ struct QueryArguments {
     /// At most so many, the oldest first
     #[arg(long, default_value_t = 1000, value_name = "COUNT")]
     limit: u64,
-    /// Print the entries as they stand in the log
+    /// Print each entry whole, as one line of JSON; its time is in milliseconds since 1970
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -101,9 +101,9 @@ struct ExportArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// The entries as JSON, one a line
+    /// The entries as JSON, one a line; times are milliseconds since 1970
     Jsonl,
-    /// A table with a header, for spreadsheets
+    /// A table with a header, for spreadsheets; times are as 2026-03-01T12:00:00.000Z
     Csv,
 }
 
@@ -126,11 +126,11 @@ fn verify(arguments: &VerifyArguments) -> Result<(), CommandError> {
             continue;
         }
         output::line(format_args!(
-            "{}: blocks {} to {}, {} records",
+            "{}: blocks {} to {}, {}",
             segment.path.display(),
             segment.first_block,
             segment.last_block,
-            segment.records
+            records(segment.records)
         ));
     }
     if let Some((segments, bytes, through, time_ms)) = found.removed {
@@ -158,7 +158,7 @@ fn conclude(found: &Verified) {
         Some((block, time_ms)) => format!("signed through block {block}, {}", time_text(time_ms)),
         None => "not signed yet".to_owned(),
     };
-    output::line(format_args!("The log is whole: {} records, {signed}.", found.records));
+    output::line(format_args!("The log is whole: {}, {signed}.", records(found.records)));
     if found.unsigned_records > 0 {
         output::line(format_args!(
             "{} records are behind the last signature.",
@@ -179,14 +179,19 @@ fn tail(arguments: &TailArguments) -> Result<(), CommandError> {
     let mut reader = Reader::open(&directory, arguments.filter.filter()?)?;
     reader.seek_last(arguments.lines)?;
     let mut out = Sink::standard();
+    let (mut columns, mut rows) = (None, Vec::new());
     loop {
         while out.is_open && reader.advance()? {
             if arguments.json {
                 out.line(&Entry::whole_line(reader.line()));
             } else if let Some(entry) = Entry::read(reader.line()) {
-                out.line(told(&entry).as_bytes());
+                rows.push(row(&entry));
+                if rows.len() == TABLE_PAGE {
+                    out.rows(&mut columns, &mut rows);
+                }
             }
         }
+        out.rows(&mut columns, &mut rows);
         out.flush();
         if !arguments.follow || !out.is_open {
             return Ok(());
@@ -223,9 +228,9 @@ fn query(arguments: &QueryArguments) -> Result<(), CommandError> {
         output::table(&HEADER, &rows);
     }
     if is_cut {
-        output::remark(format_args!("{found} entries; there are more (--limit)."));
+        output::remark(format_args!("{}; there are more (--limit).", entries(found)));
     } else if !arguments.json {
-        output::remark(format_args!("{found} entries."));
+        output::remark(format_args!("{}.", entries(found)));
     }
     Ok(())
 }
@@ -253,7 +258,15 @@ fn export(arguments: &ExportArguments) -> Result<(), CommandError> {
     }
     out.finish(arguments.output.as_deref())?;
     if let Some(path) = &arguments.output {
-        output::remark(format_args!("{count} entries in {}.", path.display()));
+        output::remark(format_args!("{} in {}.", entries(count), path.display()));
     }
     Ok(())
+}
+
+fn entries(count: u64) -> String {
+    output::count(count, "entry", "entries")
+}
+
+fn records(count: u64) -> String {
+    output::count(count, "record", "records")
 }

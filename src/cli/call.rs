@@ -1,10 +1,10 @@
 //! `ringway tools` and `ringway call`: what a client application sees and can do, asked over MCP
-//! as a client asks, with the operator's rights.
+//! as a client asks, by the caller `operator`.
 
 use serde_json::{Value, json};
 
-use super::{AdminArguments, CommandError, admin_client::AdminClient, output};
-use crate::http::Method;
+use super::{AdminArguments, CommandError, admin_client::AdminClient, key, output};
+use crate::{catalog::Trust, http::Method};
 
 /// Which client application to be.
 #[derive(Debug, clap::Args)]
@@ -36,13 +36,16 @@ pub(super) struct Arguments {
     given: String,
     #[command(flatten)]
     client: ClientArguments,
+    /// Be trusted like a key made with this trust: low, medium or high [default: high]
+    #[arg(long, value_name = "TRUST", value_parser = key::trust)]
+    trust: Option<Trust>,
     /// Print the whole result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn list(arguments: &ToolsArguments) -> Result<(), CommandError> {
-    let conversation = Conversation::open(&arguments.client)?;
+    let conversation = Conversation::open(&arguments.client, None)?;
     let mut tools = Vec::new();
     let mut cursor: Option<Value> = None;
     loop {
@@ -80,7 +83,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     // The text goes out as it was typed, so that numbers keep their digits.
     let parameters =
         format!(r#"{{"name":{},"arguments":{}}}"#, json!(arguments.tool), arguments.given);
-    let conversation = Conversation::open(&arguments.client)?;
+    let conversation = Conversation::open(&arguments.client, arguments.trust)?;
     let result = conversation.ask_text("tools/call", &parameters)?;
     if arguments.json {
         output::line(pretty(&result));
@@ -110,10 +113,12 @@ struct Conversation {
     /// The client application it is led for.
     named: String,
     target: String,
+    /// How far it is trusted, where that is less than operators are.
+    trust: Option<Trust>,
 }
 
 impl Conversation {
-    fn open(arguments: &ClientArguments) -> Result<Self, CommandError> {
+    fn open(arguments: &ClientArguments, trust: Option<Trust>) -> Result<Self, CommandError> {
         let client = AdminClient::find(&arguments.admin)?;
         let named = match &arguments.client {
             Some(named) => named.clone(),
@@ -124,7 +129,7 @@ impl Conversation {
                 "--client {named:?}: write it as TENANT/CLIENT"
             )));
         }
-        Ok(Self { client, target: format!("/runtime/{named}/mcp"), named })
+        Ok(Self { client, target: format!("/runtime/{named}/mcp"), named, trust })
     }
 
     fn ask(&self, method: &str, parameters: &Value) -> Result<Value, CommandError> {
@@ -134,11 +139,12 @@ impl Conversation {
     fn ask_text(&self, method: &str, parameters: &str) -> Result<Value, CommandError> {
         let body =
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{parameters}}}"#);
-        let headers = [
+        let mut headers = vec![
             ("Content-Type", "application/json"),
             ("Accept", "application/json"),
             ("MCP-Protocol-Version", REVISION),
         ];
+        headers.extend(self.trust.map(|trust| ("X-Trust", trust.as_str())));
         let answer =
             self.client.send(Method::Post, &self.target, &headers, Some(body.as_bytes()))?;
         if answer.status == 404 {

@@ -13,7 +13,8 @@ use crate::{
 /// Arguments of `ringway check`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Settings file to check [default: none; settings come from the environment]
+    /// Settings file to check [default: none, also not /etc/ringway/ringway.toml: settings come
+    /// from the environment]
     #[arg(long, value_name = "FILE", env = "RINGWAY_CONFIG")]
     config: Option<PathBuf>,
     /// Catalog files or directories to check besides those the settings name
@@ -39,7 +40,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     problems.sort();
     problems.dedup();
     if !problems.is_empty() {
-        return Err(CommandError::problems(&problems));
+        return Err(CommandError::found(&problems, entities.misses()));
     }
     if let Ok(snapshot) = Snapshot::compile(&entities, 0) {
         output::remarks(snapshot.remarks());
@@ -50,9 +51,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         output::remark(format_args!("warning: {problem}"));
     }
     output::line(format_args!(
-        "Settings and catalog are good: {} entities, {} tools.",
-        entities.len(),
-        entities.tools.len()
+        "Settings and catalog are good: {}, {}.",
+        output::count(entities.len(), "entity", "entities"),
+        output::count(entities.tools.len(), "tool", "tools")
     ));
     Ok(())
 }

@@ -16,7 +16,7 @@ pub(super) struct Told {
     pub(super) changes: Vec<Change>,
     /// What of the catalog has no effect.
     #[serde(default)]
-    remarks: Vec<String>,
+    pub(super) remarks: Vec<String>,
     /// What will make calls fail.
     #[serde(default)]
     pub(super) warnings: Vec<String>,

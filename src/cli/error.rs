@@ -6,7 +6,13 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::output;
 use crate::catalog::Problem;
+
+/// Where else what is missing in files may be.
+const ELSEWHERE: &str = "\nWhat is not in these files a running server may have, such as an imported \
+                         toolset: `ringway apply --dry-run` checks them against it, `ringway export` \
+                         writes it as files.";
 
 /// A command that did not do what was asked. The text says what to do next.
 #[derive(Debug, Error)]
@@ -15,8 +21,11 @@ pub enum CommandError {
     #[error("{0}")]
     Settings(#[from] crate::settings::SettingsError),
     /// Files have errors; each is a line of the text.
-    #[error("{text}\n{count} problem(s) found. Nothing was changed.")]
-    Problems { text: String, count: usize },
+    #[error("{text}\n{count} found. Nothing was changed.")]
+    Problems { text: String, count: String },
+    /// As [`CommandError::Problems`], of a command that changes nothing anyway.
+    #[error("{text}\n{count} found.{hint}")]
+    Found { text: String, count: String, hint: &'static str },
     /// The server could not start.
     #[error("{0}")]
     Start(#[from] crate::server::StartError),
@@ -68,7 +77,20 @@ pub enum CommandError {
 impl CommandError {
     /// All problems of catalog files, a line each.
     pub(super) fn problems(problems: &[Problem]) -> Self {
-        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Self::Problems { count: lines.len(), text: lines.join("\n") }
+        let (text, count) = told(problems);
+        Self::Problems { text, count }
     }
+
+    /// All problems of files that are only looked at; `misses` tells that they name what none of
+    /// them declares.
+    pub(super) fn found(problems: &[Problem], misses: bool) -> Self {
+        let (text, count) = told(problems);
+        Self::Found { text, count, hint: if misses { ELSEWHERE } else { "" } }
+    }
+}
+
+/// Each problem on a line, and how many there are.
+fn told(problems: &[Problem]) -> (String, String) {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    (lines.join("\n"), output::count(lines.len(), "problem", "problems"))
 }

@@ -81,7 +81,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
             .map_err(|source| CommandError::File { path: file.clone(), source })?;
         output::line(file.display());
     }
-    output::line(format_args!("{} entities in {} file(s).", entities.len(), files.len()));
+    output::line(format_args!(
+        "{} in {}.",
+        output::count(entities.len(), "entity", "entities"),
+        output::count(files.len(), "file", "files")
+    ));
     Ok(())
 }
 

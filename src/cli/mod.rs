@@ -32,12 +32,11 @@ pub use error::CommandError;
 /// The settings file of the service, as its unit names it.
 const SERVICE_SETTINGS: &str = "/etc/ringway/ringway.toml";
 
-/// HTTP APIs as governed tools for AI clients, over MCP.
+/// Turns HTTP APIs, SOAP services and other MCP servers into tools for AI clients, over MCP.
 #[derive(Debug, Parser)]
 #[command(
     name = "ringway",
     version,
-    about,
     after_help = "Start with `ringway quickstart`: it needs nothing else and prints a working \
                   MCP endpoint."
 )]
@@ -85,11 +84,12 @@ enum Command {
 /// Where the running server is.
 #[derive(Debug, Clone, Args)]
 struct AdminArguments {
-    /// Admin socket of the running server [default: the one of the settings file, else of
-    /// quickstart]
+    /// Admin socket of the running server [default: the one of the settings; where no --config is
+    /// given and that one is not there, quickstart's]
     #[arg(long, value_name = "SOCKET", env = "RINGWAY_ADMIN")]
     admin: Option<PathBuf>,
-    /// Settings file that names the data directory of the running server
+    /// Settings file that names the data directory of the running server [default:
+    /// /etc/ringway/ringway.toml, where it is there]
     #[arg(long, value_name = "FILE", env = "RINGWAY_CONFIG")]
     config: Option<PathBuf>,
 }

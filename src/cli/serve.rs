@@ -12,7 +12,8 @@ use crate::{
 /// Arguments of `ringway serve`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Settings file [default: none; settings come from the environment]
+    /// Settings file [default: none, also not /etc/ringway/ringway.toml: settings come
+    /// from the environment]
     #[arg(long, value_name = "FILE", env = "RINGWAY_CONFIG")]
     config: Option<PathBuf>,
 }

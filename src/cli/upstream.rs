@@ -216,13 +216,14 @@ fn list(tenant: Option<&str>, as_json: bool, admin: &AdminArguments) -> Result<(
             upstream.trust.clone().unwrap_or_default(),
             upstream.accepted.to_string(),
             upstream.pending.to_string(),
+            upstream.refused.to_string(),
             upstream.findings.to_string(),
             upstream.sessions.map_or_else(String::new, |sessions| sessions.to_string()),
         ]
     });
     let header = [
-        "TOOLSET", "STATUS", "SERVER", "REVISION", "TRUST", "ACCEPTED", "PENDING", "FINDINGS",
-        "SESSIONS",
+        "TOOLSET", "STATUS", "SERVER", "REVISION", "TRUST", "ACCEPTED", "PENDING", "REFUSED",
+        "FINDINGS", "SESSIONS",
     ];
     output::table(&header, &rows.collect::<Vec<_>>());
     Ok(())

@@ -427,13 +427,6 @@ impl<'a> Planning<'a> {
         let connections = self.connections.into_iter().flatten();
         self.report.connections = connections.map(|one| one.report).collect();
         self.report.count();
-        if self.report.counts.tools() > 0 && !self.target.is_assigned(self.published) {
-            self.report.notes.push(format!(
-                "no client application has the toolset `{}`: its tools reach clients once an \
-                 [[assignment]] gives it to one",
-                self.target.toolset
-            ));
-        }
         Plan { entities, report: self.report }
     }
 }

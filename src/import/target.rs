@@ -1,6 +1,6 @@
 //! What the operator says of an import: where its tools go, and what he agrees to.
 
-use crate::catalog::{ConnectionId, Entities, TenantId, ToolsetId};
+use crate::catalog::{ConnectionId, TenantId, ToolsetId};
 
 /// Where the tools go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,14 +31,5 @@ impl Target {
     pub(super) fn fallback_connection(&self) -> ConnectionId {
         let made = ConnectionId::new(self.toolset.as_str());
         made.unwrap_or_else(|_| unreachable!("the ids of toolsets and connections have one rule"))
-    }
-
-    /// Whether a client application gets the tools.
-    pub(super) fn is_assigned(&self, published: &Entities) -> bool {
-        published.assignments.iter().map(|entry| &entry.value).any(|assignment| {
-            assignment.enabled
-                && assignment.tenant == self.tenant
-                && assignment.toolset == self.toolset
-        })
     }
 }

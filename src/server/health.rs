@@ -14,11 +14,14 @@ use super::{
 use crate::{
     audit,
     http::{Method, RequestView},
+    mcp::Revision,
     store::StoreState,
 };
 
 /// The cores must have been heard of within this time for the process to be ready.
 const BEAT_MS_MAX: u64 = 10_000;
+/// The revision whose transport is HTTP+SSE; all others speak Streamable HTTP.
+const LEGACY: Revision = Revision::V20241105;
 
 /// The process is alive: it answered.
 pub(crate) fn health(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>) -> Answer {
@@ -90,14 +93,14 @@ pub(crate) fn describe(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>
         } else {
             json!(["POST", "DELETE", "HEAD", "OPTIONS"])
         },
-        "protocolVersions": ["2025-11-25", "2025-06-18", "2025-03-26"],
+        "protocolVersions": versions(|revision| revision != LEGACY),
     })];
     if sse.enabled && sse.legacy_transport {
         transports.push(json!({
             "type": "http+sse",
             "path": "/runtime/{tenant}/{client}/sse",
             "methods": ["GET"],
-            "protocolVersions": ["2024-11-05"],
+            "protocolVersions": versions(|revision| revision == LEGACY),
         }));
     }
     let body = json!({
@@ -118,6 +121,12 @@ pub(crate) fn describe(core: &Core, request: &RequestView<'_>, out: &mut Vec<u8>
     get_only(core, request, out, |core, echo, out| {
         respond::body(core, out, echo, 200, "application/json", body.as_bytes());
     })
+}
+
+/// The revisions of a transport, the newest first.
+fn versions(is_spoken: impl Fn(Revision) -> bool) -> Vec<&'static str> {
+    let newest_first = Revision::ALL.into_iter().rev();
+    newest_first.filter(|revision| is_spoken(*revision)).map(Revision::text).collect()
 }
 
 fn plain(

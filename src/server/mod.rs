@@ -85,6 +85,7 @@ mod scan;
 mod sealing;
 mod session;
 mod shared;
+mod sockets;
 mod start;
 mod streamable;
 mod subscriptions;

@@ -11,6 +11,7 @@ use super::{
     core::Core,
     facade, guard, health, legacy,
     memory::{Admitted, Memory},
+    operators::header,
     publication::Published,
     refusal::Refusal,
     respond::{self, Echo},
@@ -277,7 +278,7 @@ fn admit(
 ) -> Result<Admitted, Refusal> {
     let published = core.published();
     if plane.is_admin() {
-        return operator(core, &published, endpoint);
+        return operator(core, &published, endpoint, request);
     }
     let headers = CredentialHeaders {
         authorization: request.header(Known::Authorization),
@@ -328,16 +329,24 @@ fn admit(
     Ok(admitted)
 }
 
-/// Operators may act for every client application.
+/// Operators may act for every client application, and with less trust than they have: as the holder
+/// of a key would.
 fn operator(
     core: &Core,
     published: &Published,
     endpoint: &Endpoint<'_>,
+    request: &RequestView<'_>,
 ) -> Result<Admitted, Refusal> {
     let (tenant, client) = endpoint.named.as_ref().ok_or(Refusal::NoSuchPath)?;
     let view = published.snapshot.view(tenant, client).ok_or(Refusal::NoSuchClientApplication)?;
     let caller = Caller::Operator;
-    let trust = published.keys.trust(caller);
+    let trust = match header(request, "x-trust") {
+        Some(value) => {
+            let trust = std::str::from_utf8(value).ok().and_then(Trust::parse);
+            trust.ok_or(Refusal::UnknownTrust)?
+        }
+        None => published.keys.trust(caller),
+    };
     Ok(Admitted {
         view: view.clone(),
         caller,

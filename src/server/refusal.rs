@@ -17,6 +17,8 @@ pub(crate) enum Refusal {
     NoSuchPath,
     /// The operator names a client application the catalog does not have.
     NoSuchClientApplication,
+    /// The operator asks with a trust that there is not.
+    UnknownTrust,
     /// The resource exists, the method does not.
     MethodNotAllowed { allow: &'static str },
     /// The `Origin` header names a site that may not call this server (MCP 2025-11-25,
@@ -71,7 +73,10 @@ impl Refusal {
             Self::NotAcceptable { .. } => 406,
             Self::UnsupportedMediaType => 415,
             Self::StreamsNeedHttp11 => 505,
-            Self::UnsupportedRevision { .. } | Self::SessionRequired | Self::Message(_) => 400,
+            Self::UnknownTrust
+            | Self::UnsupportedRevision { .. }
+            | Self::SessionRequired
+            | Self::Message(_) => 400,
             Self::StreamTaken => 409,
             Self::TooManySessions { .. } | Self::Limited(_) | Self::TenantBusy => 429,
             Self::AuditUnavailable | Self::Busy | Self::StoreUnavailable => 503,
@@ -137,6 +142,7 @@ impl Refusal {
                 "The catalog has no such tenant and client application. `ringway status` lists \
                  those it has."
             }
+            Self::UnknownTrust => "X-Trust must be low, medium or high.",
             Self::ForeignOrigin => {
                 "This Origin may not call this server. The operator allows one with \
                  runtime.allowed_origins or the tenant's allowed_origins."
@@ -186,6 +192,7 @@ impl Refusal {
         match self {
             Self::NoSuchPath => "no_such_path",
             Self::NoSuchClientApplication => "no_such_client_application",
+            Self::UnknownTrust => "unknown_trust",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::ForeignOrigin => "foreign_origin",
             Self::ForeignHost => "foreign_host",

@@ -26,6 +26,7 @@ use super::{
     reload::{self, ReloadState},
     request_state::RequestStates,
     shared::{self, Shared},
+    sockets::Sockets,
     time,
     upstreams::{Keeper, KeptError},
     write_behind::WriteBehind,
@@ -37,8 +38,7 @@ use crate::{
     identity::{KeyId, KeyRecord},
     rt::{
         self, BoundListener, ClientTls, CoreError, CoreOptions, Cores, DriverChoice, InboxReceiver,
-        ListenAddress, Resolver, ServerTls, Signal, Signals, TlsError, Undelivered, WorkerPool,
-        service_manager,
+        Resolver, ServerTls, Signal, Signals, TlsError, Undelivered, WorkerPool, service_manager,
     },
     sessions::{SessionIds, SessionTable},
     settings::{Driver, Ring, Settings},
@@ -56,8 +56,6 @@ const WORK_QUEUE_MAX: usize = 4096;
 const INBOX_FULL_PAUSE: Duration = Duration::from_millis(1);
 /// How often the cores are asked whether they turn.
 const BEAT: Duration = Duration::from_secs(2);
-/// The name of the admin socket among inherited ones (`FileDescriptorName=` of the socket unit).
-const ADMIN_DESCRIPTOR_NAME: &str = "admin";
 
 /// What a start is made of.
 #[derive(Debug, Default)]
@@ -149,7 +147,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
     let store = Store::open(&settings.runtime.data_directory, store_options(&settings))?;
     let audit = AuditLog::open(&settings.audit_directory(), &settings.audit)?;
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
-    let listeners = Listeners::bind(&settings, count)?;
+    let listeners = Sockets::bind(&settings, count).map_err(StartError::Listen)?;
     let seal = Seal::open(&settings.runtime.data_directory)?;
     let keeper = Arc::new(Keeper::load(&store, &settings.downstream.discovery)?);
     let accepted = keeper.definitions();
@@ -294,80 +292,6 @@ fn metrics(
     })
 }
 
-/// The sockets of both planes.
-struct Listeners {
-    runtime: Vec<BoundListener>,
-    runtime_address: SocketAddr,
-    admin: Vec<BoundListener>,
-    /// The service manager made the admin socket, so it is not ours to remove.
-    admin_inherited: bool,
-}
-
-impl Listeners {
-    /// Takes the service manager's sockets where it passed some, else binds. The clients' port comes
-    /// first: it is the one that is most likely taken.
-    fn bind(settings: &Settings, cores: usize) -> Result<Self, StartError> {
-        let mut inherited = BoundListener::inherited().map_err(StartError::Listen)?;
-        let admin_at = inherited.iter().position(|(name, _)| name == ADMIN_DESCRIPTOR_NAME);
-        let admin = admin_at.map(|at| inherited.remove(at).1);
-        let runtime = inherited.into_iter().next().map(|(_, listener)| listener);
-        let admin_inherited = admin.is_some();
-        let runtime = Self::runtime(settings, runtime, cores).map_err(StartError::Listen)?;
-        let admin = Self::admin(settings, admin).map_err(StartError::Listen)?;
-        let Some(ListenAddress::Tcp(runtime_address)) =
-            runtime.first().map(BoundListener::local_address)
-        else {
-            let error = io::Error::other("the inherited runtime socket is not a TCP socket");
-            return Err(StartError::Listen(error));
-        };
-        Ok(Self { runtime, runtime_address, admin, admin_inherited })
-    }
-
-    /// One listener for each core: its own where this process binds, the same one where the service
-    /// manager did.
-    fn runtime(
-        settings: &Settings,
-        inherited: Option<BoundListener>,
-        cores: usize,
-    ) -> io::Result<Vec<BoundListener>> {
-        let backlog = settings.listen.backlog;
-        let mut listeners = Vec::with_capacity(cores);
-        if let Some(first) = inherited {
-            for _ in 1..cores {
-                listeners.push(first.duplicate()?);
-            }
-            listeners.push(first);
-            return Ok(listeners);
-        }
-        BoundListener::check_free(settings.listen.runtime)?;
-        let first = BoundListener::bind(&ListenAddress::Tcp(settings.listen.runtime), backlog)?;
-        // The port is the real one now, even where 0 was asked for.
-        let address = first.local_address();
-        listeners.push(first);
-        for _ in 1..cores {
-            listeners.push(BoundListener::bind(&address, backlog)?);
-        }
-        Ok(listeners)
-    }
-
-    fn admin(
-        settings: &Settings,
-        inherited: Option<BoundListener>,
-    ) -> io::Result<Vec<BoundListener>> {
-        let backlog = settings.listen.backlog;
-        let socket = match inherited {
-            Some(listener) => listener,
-            None => BoundListener::bind(&ListenAddress::Unix(settings.admin_socket()), backlog)?,
-        };
-        let mut listeners = vec![socket];
-        if let Some(address) = settings.listen.admin_address {
-            BoundListener::check_free(address)?;
-            listeners.push(BoundListener::bind(&ListenAddress::Tcp(address), backlog)?);
-        }
-        Ok(listeners)
-    }
-}
-
 /// What one core's thread takes with it.
 struct Crew {
     streams: StreamTable,
@@ -382,7 +306,7 @@ fn start_cores(
     processors: Vec<usize>,
     tls: Option<ServerTls>,
     streams: Vec<(StreamTable, JournalRing)>,
-    listeners: Listeners,
+    listeners: Sockets,
     receivers: Vec<InboxReceiver<CoreMessage>>,
 ) -> Result<Cores, StartError> {
     let mut admin = listeners.admin;

@@ -40,13 +40,19 @@ fn check_names_every_error_with_file_and_line() {
          method = \"GET\"\npath = \"/{id}\"\n\
          [[tenant]]\nid = \"demo2\"\ncolour = \"red\"\n",
     );
-    let failed = Output::of(&["check", &catalog], &[]).failed_with(&["Nothing was changed."]);
+    let failed = Output::of(&["check", &catalog], &[]).failed_with(&["found."]);
     for (line, part) in [(3, "nobody"), (6, "missing"), (11, "id"), (20, "colour")] {
         let place = format!("{catalog}:{line}");
         let found = failed.stderr.lines().any(|text| text.contains(&place) && text.contains(part));
         assert!(found, "no {place} with {part} in:\n{}", failed.stderr);
     }
     assert_eq!(failed.stdout, "");
+    // What is missing may be in a running server; what is wrong by itself is wrong everywhere.
+    assert!(failed.stderr.contains("a running server may have"), "{}", failed.stderr);
+    assert!(!failed.stderr.contains("Nothing was changed"), "{}", failed.stderr);
+    let catalog = server.write("wrong.toml", "[[tenant]]\nid = \"demo\"\ncolour = \"red\"\n");
+    let failed = Output::of(&["check", &catalog], &[]).failed_with(&["1 problem found."]);
+    assert!(!failed.stderr.contains("running server"), "{}", failed.stderr);
 
     let good = server.folder().join("catalog.toml").display().to_string();
     let output = Output::of(&["check", &good], &[]).succeeded();

@@ -40,6 +40,7 @@ fn sockets_of_the_service_manager_outlive_the_process() {
     start(&mut server);
     early.answer().expect(200);
     assert_eq!(server.address(), address);
+    server.wait_for_log(0, "listen.runtime does not");
     let status = Wire::unix(&path).ask(&Request::new("GET", "/status")).expect(200).json();
     assert_eq!(status["runtime_address"], address.to_string());
     assert!(!server.admin_socket().exists(), "a second admin socket");

@@ -482,3 +482,14 @@ fn pages_and_cut_results_end_as_whole_ones_do() {
     assert_eq!(read["_meta"][format!("{META}serverInfo")]["name"], "ringway");
     assert!(read["_meta"]["io.ringway/rest"].is_object(), "{read}");
 }
+
+#[test]
+fn the_server_names_the_revisions_of_each_transport() {
+    let server = Setup::new().start();
+    let client = Client::keyless(&server, "demo/public");
+    let told = client.send(&Request::new("GET", "/")).expect(200).json();
+    let versions = |place: &str| told.pointer(place).cloned();
+    let streamable = json!([MODERN, "2025-11-25", "2025-06-18", "2025-03-26"]);
+    assert_eq!(versions("/transports/0/protocolVersions"), Some(streamable), "{told}");
+    assert_eq!(versions("/transports/1/protocolVersions"), Some(json!(["2024-11-05"])), "{told}");
+}

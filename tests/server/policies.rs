@@ -4,7 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Client, NEWEST, Request, Ringway, Service, Setup, call, eventually, rpc};
+use crate::harness::{
+    Client, NEWEST, Request, Ringway, Service, Setup, Wire, call, eventually, rpc,
+};
 
 const LOOK: (&str, &str, &str, &str) = ("look", "GET", "/look", "");
 const SAVE: (&str, &str, &str, &str) = ("save", "POST", "/save", "");
@@ -244,6 +246,32 @@ fn a_key_may_do_what_its_trust_allows() {
         );
     }
     assert_eq!(explained(&server, "run", "low").0, "depends");
+    // An operator is trusted most, unless he says what a key may.
+    let operator = |more: &[&str]| {
+        let words = ["call", "--client", "acme/app", "drop"];
+        server.command(&[&words, more].concat())
+    };
+    operator(&[]).succeeded();
+    operator(&["--trust", "high"]).succeeded();
+    for trust in ["low", "medium"] {
+        let refused = operator(&["--trust", trust]);
+        refused.failed_with(&["the tool reported an error"]);
+        eventually("the refusal is recorded", || last(&server, "drop").1 == "trust_too_low");
+    }
+    operator(&["--trust", "total"]).failed_with(&["low, medium and high"]);
+    let request = Request::new("POST", "/runtime/acme/app/mcp")
+        .json(&rpc(1, "tools/list", json!({})))
+        .header("X-Trust", "total");
+    let refused = Wire::unix(&server.admin_socket()).ask(&request).expect(400).text();
+    assert!(refused.contains("X-Trust must be low, medium or high"), "{refused}");
+    // Clients have the trust of their key, whatever they say.
+    let key = trusted(&server, "low").key.unwrap();
+    let request = Request::new("POST", "/runtime/acme/app/tools/drop")
+        .json(&json!({}))
+        .header("X-Api-Key", &key)
+        .header("X-Trust", "high");
+    let called = Wire::tcp(server.address()).ask(&request).json();
+    assert_eq!(called["isError"], true, "{called}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::super::CommandError;
-use super::super::output::tame;
+use super::super::output::{Columns, tame};
+use super::told::HEADER;
 
 /// Where entries go. A reader that has seen enough closes it; a file that cannot be written is an
 /// error.
@@ -47,6 +48,23 @@ impl Sink {
             self.out.write_all(line).and_then(|()| self.out.write_all(b"\n"))
         };
         self.note(written);
+    }
+
+    /// Rows of the table, below its header where they are its first. Wider ones that come later widen
+    /// the columns from there on.
+    pub(super) fn rows(&mut self, columns: &mut Option<Columns>, rows: &mut Vec<Vec<String>>) {
+        if rows.is_empty() {
+            return;
+        }
+        let is_first = columns.is_none();
+        let columns = columns.get_or_insert_with(|| Columns::new(&HEADER));
+        columns.widen(rows);
+        if is_first {
+            self.line(columns.aligned(&HEADER).as_bytes());
+        }
+        for row in rows.drain(..) {
+            self.line(columns.aligned(&row).as_bytes());
+        }
     }
 
     pub(super) fn flush(&mut self) {

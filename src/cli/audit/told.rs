@@ -31,7 +31,11 @@ pub(super) fn row(entry: &Entry<'_>) -> Vec<String> {
     };
     vec![
         time_text(entry.time),
-        format!("{}/{}", text(&entry.tenant), text(&entry.client_application)),
+        match entry.client_application.as_deref() {
+            // Concerns the whole tenant.
+            None | Some("") => text(&entry.tenant),
+            Some(client) => format!("{}/{}", text(&entry.tenant), tame(client)),
+        },
         text(&entry.caller),
         text(&entry.call_type),
         text(named),
@@ -40,12 +44,6 @@ pub(super) fn row(entry: &Entry<'_>) -> Vec<String> {
         outcome,
         entry.total_us.map_or("-".to_owned(), milliseconds),
     ]
-}
-
-/// One entry as one line.
-pub(super) fn told(entry: &Entry<'_>) -> String {
-    let cells = row(entry);
-    cells.iter().filter(|cell| *cell != "-").map(String::as_str).collect::<Vec<_>>().join("  ")
 }
 
 fn milliseconds(microseconds: u64) -> String {
@@ -170,11 +168,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_concerns_a_whole_tenant_names_no_client_application() {
+        for (members, told) in [
+            (r#""tenant":"acme","client_application":"desk""#, "acme/desk"),
+            (r#""tenant":"acme","client_application":"""#, "acme"),
+            (r#""tenant":"acme""#, "acme"),
+        ] {
+            let line = format!("{{\"time\":1796000000000,{members}}}");
+            assert_eq!(row(&Entry::read(line.as_bytes()).unwrap())[1], told);
+        }
+    }
+
+    #[test]
     fn nothing_in_an_entry_is_obeyed_by_a_terminal_or_a_spreadsheet() {
         let line = "{\"time\":1796000000000,\"tenant\":\"a\\u001b[2J\",\"caller\":\"x\u{9b}y\",\
                     \"tool\":\"=HYPERLINK(\\\"x\\\")\",\"arguments\":{\"a\":\"b\"}}";
         let entry = Entry::read(line.as_bytes()).unwrap();
-        let told = told(&entry);
+        let told = row(&entry).join("  ");
         assert!(!told.chars().any(char::is_control), "{told}");
         assert!(told.contains("a·[2J") && told.contains("x·y"), "{told}");
         assert!(told.starts_with("2026-11-30T"), "{told}");

@@ -8,17 +8,19 @@ use jiff::{Timestamp, civil, tz::TimeZone};
 use super::super::{CommandError, SERVICE_SETTINGS, quickstart};
 use crate::{
     audit::{CallType, Decision, Filter},
+    identity::{Caller, KeyId},
     settings::{self, Settings},
 };
 
 /// Where the log is.
 #[derive(Debug, clap::Args)]
 pub(super) struct LogArguments {
-    /// Directory of the log [default: `audit` in the data directory of the settings, else of
-    /// quickstart]
+    /// Directory of the log [default: `audit` in the data directory of the settings, else, where
+    /// no --config is given and that is not there, of quickstart]
     #[arg(long, value_name = "DIRECTORY")]
     log: Option<PathBuf>,
-    /// Settings file that names the data directory
+    /// Settings file that names the data directory [default: /etc/ringway/ringway.toml, where it is
+    /// there]
     #[arg(long, value_name = "FILE", env = "RINGWAY_CONFIG")]
     config: Option<PathBuf>,
 }
@@ -39,7 +41,7 @@ pub(super) struct FilterArguments {
     /// Of this client application, as CLIENT or TENANT/CLIENT
     #[arg(long, value_name = "CLIENT")]
     client: Option<String>,
-    /// Of this caller, as the log names it
+    /// Of this caller: the id of a key, `open`, `operator`, or as the log names it
     #[arg(long, value_name = "CALLER")]
     caller: Option<String>,
     /// Of this tool, by the name clients see or by its own
@@ -105,7 +107,7 @@ impl FilterArguments {
             to_ms: self.until,
             tenant: self.tenant.clone().or(tenant),
             client_application: client,
-            caller: self.caller.clone(),
+            caller: self.caller.as_deref().map(caller),
             tool: self.tool.clone(),
             call_type: self.call_type.clone(),
             decision: self.decision.clone(),
@@ -114,6 +116,11 @@ impl FilterArguments {
             correlation_id: self.correlation.clone(),
         })
     }
+}
+
+/// A caller as the log names it; a key may be named by its id alone.
+fn caller(text: &str) -> String {
+    KeyId::parse(text).map_or_else(|| text.to_owned(), |id| Caller::Key(id).to_string())
 }
 
 fn call_type(text: &str) -> Result<String, String> {
@@ -196,5 +203,14 @@ mod tests {
         assert_eq!(arguments.filter().unwrap().tenant, None);
         assert!(call_type("tools").unwrap_err().contains("tool_execution"));
         assert_eq!(decision("denied").as_deref(), Ok("denied"));
+        for (given, named) in [
+            ("0123456789ab", "key:0123456789ab"),
+            ("key:0123456789ab", "key:0123456789ab"),
+            ("open", "open"),
+            ("operator", "operator"),
+        ] {
+            arguments.caller = Some(given.into());
+            assert_eq!(arguments.filter().unwrap().caller.as_deref(), Some(named));
+        }
     }
 }

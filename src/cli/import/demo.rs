@@ -148,8 +148,10 @@ impl DemoApi {
                 ToolsetKind::Soap => "wsdl",
                 _ => "openapi",
             };
+            let base_url = self.target.base_url.as_ref();
+            let base_url = base_url.map(|url| format!(" --base-url {url}")).unwrap_or_default();
             output::line(format_args!(
-                "Which, and why: ringway import {format} {} --toolset {} --dry-run",
+                "Which, and why: ringway import {format} {}{base_url} --toolset {} --dry-run",
                 self.source, report.toolset
             ));
         }

@@ -262,6 +262,7 @@ fn tell(arguments: &Arguments, report: &Report, done: &Told) -> Result<(), Comma
         if let Some(body) = body.as_object_mut() {
             body.insert("dry_run".to_owned(), arguments.dry_run.into());
             body.insert("version".to_owned(), done.version.into());
+            body.insert("remarks".to_owned(), json!(done.remarks));
             body.insert("warnings".to_owned(), json!(done.warnings));
         }
         output::text(&format!("{body:#}\n"));

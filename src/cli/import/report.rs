@@ -114,8 +114,8 @@ pub(in crate::cli) fn counts(counts: Counts) -> String {
     }
     let _ = write!(
         text,
-        ".\n{} added, {} changed ({} breaking), {} unchanged, {} removed; {} held, {} conflicts, {} \
-         published.",
+        ".\n{} added, {} changed ({} breaking), {} unchanged, {} removed; {} held, {} conflicts.\n\
+         {} published now.",
         counts.added,
         counts.changed,
         counts.breaking,
