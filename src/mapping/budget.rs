@@ -184,8 +184,8 @@ pub struct Part {
     pub missing: Missing,
 }
 
-/// Cuts JSON to a budget; `None` where it fits, and for what is not JSON. Where it fits once the
-/// blanks between its tokens are left out, nothing is missing and the rest is empty.
+/// Cuts JSON to a budget; `None` where it fits, and for what is not JSON. Where it fits once blanks
+/// between its parts are left out, nothing is missing and the rest is empty.
 pub fn cut(json: &[u8], budget: &ResultBudget) -> Option<Cut> {
     // Nothing in it can be larger than all of it.
     let fits = |limit: Option<u64>| limit.is_none_or(|limit| json.len() as u64 <= limit);

@@ -75,8 +75,16 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// The body as JSON; of a stream of events, which an answer becomes that takes its time, the last
+    /// message.
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body)
+        let is_stream = self
+            .header("Content-Type")
+            .is_some_and(|content_type| content_type.starts_with("text/event-stream"));
+        let text = self.text();
+        let mut events = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let message = events.next_back().filter(|_| is_stream);
+        serde_json::from_slice(message.map_or(&self.body[..], str::as_bytes))
             .unwrap_or_else(|error| panic!("{error}: HTTP {} {}", self.status, self.text()))
     }
 
