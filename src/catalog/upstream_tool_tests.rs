@@ -257,12 +257,12 @@ fn dialects_and_modes_are_those_of_every_tool() {
 fn the_rest_of_a_cut_result_can_be_asked_for() {
     let lines = override_of("draw", "budget = { rows = 5 }");
     let view = desk(&[("toolset", &lines)], &[tool(&json!({}))]);
-    assert!(view.tool("draw").unwrap().takes_next());
+    assert_eq!(view.tool("draw").unwrap().next_argument, Some("next"));
     let input = listed(&view, ToolShape::V20251125)[0]["inputSchema"].clone();
     assert_eq!(input["properties"]["next"]["type"], "string");
     assert_eq!(input["if"], schema()["if"]);
     assert_eq!(&input, view.tool("draw").unwrap().input_schema());
-    assert!(!desk(&[], &[tool(&json!({}))]).tool("draw").unwrap().takes_next());
+    assert_eq!(desk(&[], &[tool(&json!({}))]).tool("draw").unwrap().next_argument, None);
 }
 
 #[test]
