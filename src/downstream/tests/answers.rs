@@ -79,6 +79,25 @@ fn a_head_request_has_no_body_to_wait_for() {
     assert!(text(outcome).contains("200 OK"));
 }
 
+/// The body that some servers send after the head would be the answer to the next call.
+#[test]
+fn a_connection_is_not_used_again_where_a_body_may_come_unasked() {
+    for (method, head) in [
+        ("HEAD", "200 OK\r\nContent-Length: 4"),
+        ("GET", "204 No Content\r\nContent-Length: 4"),
+        ("GET", "204 No Content\r\nTransfer-Encoding: chunked"),
+    ] {
+        let api = Api::answering(format!("HTTP/1.1 {head}\r\n\r\n"));
+        let (idle, outcome) = on_a_core(async {
+            let caller = caller_with(|_| {});
+            let called = caller.run(&tool(&api, ""), &request(method, "/x"), &ENVIRONMENT).await;
+            (caller.idle_connections(), called.result)
+        });
+        assert!(outcome.is_ok(), "{head}: {outcome:?}");
+        assert_eq!(idle, 0, "{method}: {head}");
+    }
+}
+
 #[test]
 fn chunked_bodies_arrive_whole_however_they_are_cut() {
     let api = Api::start(|_, talk| {
