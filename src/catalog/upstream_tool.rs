@@ -25,7 +25,7 @@ use super::{
 };
 use crate::json::{self, Kind, OwnedRaw, Raw};
 use crate::mapping::{
-    Arguments, FieldRule, InvalidArguments, OutputSchema, Passed, PassedPlan, ResultBudget,
+    Arguments, Dialect, FieldRule, InvalidArguments, OutputSchema, Passed, PassedPlan, ResultBudget,
 };
 
 /// Longest definition of a tool, in bytes.
@@ -43,8 +43,12 @@ impl UpstreamTool {
     ///
     /// # Errors
     /// Names every bad field and says what is expected there.
-    pub fn arguments<'a>(&self, given: Option<Raw<'a>>) -> Result<Arguments<'a>, InvalidArguments> {
-        self.plan.validate(given)
+    pub fn arguments<'a>(
+        &self,
+        given: Option<Raw<'a>>,
+        dialect: Dialect,
+    ) -> Result<Arguments<'a>, InvalidArguments> {
+        self.plan.validate_in(given, dialect)
     }
 
     /// The object that the server gets for checked arguments, which must be from
