@@ -91,7 +91,7 @@ fn failure(fault: &Fault, asked: Asked<'_>) -> ToolOutcome {
     let _ = if reason.is_empty() { write!(text, ".") } else { write!(text, ": {reason}") };
     text.push('\n');
     text.push_str(&String::from_utf8_lossy(&fault.to_json(DETAIL_BYTES_MAX)));
-    ToolOutcome::Failure { text: asked.credentials().strike_text(text) }
+    ToolOutcome::Failure { text: asked.struck(text) }
 }
 
 /// Reads a body as an envelope; nothing where it is none.
