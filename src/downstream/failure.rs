@@ -188,10 +188,21 @@ fn push_problem(text: &mut String, root: Raw<'_>) -> bool {
     // Field errors and extension members say what to change: then the whole object is worth
     // reading.
     let says_more = inner.entries().any(|(name, _)| !PROBLEM_MEMBERS.contains(&&*name));
+    // A code is what others look an error up by: it is told beside any title.
+    let code = inner.get("code").filter(|code| matches!(code.kind(), Kind::String | Kind::Number));
+    let code = code.map(|code| code.as_str().unwrap_or(code.text().into()).into_owned());
+    let from = text.len();
     match (&title, &detail) {
         (None, None) => return false,
         (Some(title), Some(detail)) => push_lines(text, &format!("{title}: {detail}")),
         (Some(only), None) | (None, Some(only)) => push_lines(text, only),
+    }
+    if let Some(code) = code.map(|code| one_line(&code)).filter(|code| !code.is_empty()) {
+        // The status is often the code.
+        let is_status = text[..from].starts_with(&format!("HTTP {code} "));
+        if !is_status && !text[from..].contains(&*code) {
+            let _ = write!(text, " (code {code})");
+        }
     }
     if says_more {
         push_excerpt(text, root.text());
@@ -288,8 +299,11 @@ mod tests {
 
     #[test]
     fn other_shapes_of_error_objects_are_understood() {
-        let table: [(&[u8], &str); 5] = [
+        let table: [(&[u8], &str); 8] = [
             (br#"{"error":{"code":"E7","message":"no"}}"#, "\nE7: no"),
+            (br#"{"error":{"code":1042,"message":"no"}}"#, "\nno (code 1042)"),
+            (br#"{"title":"Gone","detail":"no","code":"E7"}"#, "\nGone: no (code E7)"),
+            (br#"{"error":{"code":400,"message":"no"}}"#, "\nno"),
             (br#"{"error":"invalid_grant","error_description":"old"}"#, "\ninvalid_grant: old"),
             (br#"{"message":"only this"}"#, "\nonly this"),
             (br#"{"reason":7}"#, "\n{\"reason\":7}"),
