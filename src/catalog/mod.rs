@@ -59,6 +59,7 @@ mod messages;
 mod meta_tool;
 mod model;
 mod names;
+mod next_argument;
 mod offer;
 mod offered;
 mod offers;
@@ -136,7 +137,7 @@ pub use secret::Secret;
 pub use secrets::MASK;
 pub use shown::ViewTool;
 pub use snapshot::Snapshot;
-pub use tool::{CompiledTool, NEXT_ARGUMENT, ToolKind};
+pub use tool::{CompiledTool, ToolKind};
 pub use upstream::{
     Definition, DefinitionKind, DefinitionTrust, Definitions, Upstream, UpstreamDefinitions,
     UpstreamEra, UpstreamPrompt, UpstreamServer, UpstreamSessions, UpstreamTool, UpstreamTransport,

@@ -25,7 +25,8 @@ pub struct ViewTool {
     pub discovery: DiscoveryMode,
     /// What policies say about calling it.
     pub permission: Permission,
-    dialect: Dialect,
+    /// The form its client is shown schemas in.
+    pub dialect: Dialect,
     name_hash: u32,
     fragment: OnceLock<Arc<Fragment>>,
     subject: OnceLock<Subject>,

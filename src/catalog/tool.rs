@@ -4,12 +4,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::connection::{is_reserved, timeout};
 use super::effects::{EffectByArgument, Effects};
 use super::fragment::{EntryText, Fragment, Hints, Safety, Written};
 use super::messages::Backing;
+use super::next_argument::with_next;
 use super::schema_hash::{hexadecimal, schema_hash, schema_version};
 use super::{
     Annotations, BuiltinTool, CompiledConnection, CompiledPolling, Confirm, ConnectionId,
@@ -21,9 +22,6 @@ use crate::mapping::{
     self, Arguments, Dialect, FieldPath, FieldRule, Location, Messages, OutputSchema, RequestBody,
     RequestPlan, ResponsePlan, ResultBudget, Unmapped,
 };
-
-/// The argument that asks for the next part of a result that was cut.
-pub const NEXT_ARGUMENT: &str = "next";
 
 /// What a call of a tool does.
 #[derive(Debug)]
@@ -101,6 +99,9 @@ pub struct CompiledTool {
     pub(super) hints: Hints,
     /// The input schema where it is not that of the plan of its calls.
     pub(super) own_input: Option<Value>,
+    /// The argument that asks for the next part of a result that was cut, where results are and a
+    /// name for it is free.
+    pub next_argument: Option<&'static str>,
     pub(super) output: Option<OutputSchema>,
     /// What lists show of it as others wrote it.
     pub(super) written: Option<Box<Written>>,
@@ -188,11 +189,6 @@ impl CompiledTool {
             (None, ToolKind::Upstream(upstream)) => upstream.plan.input_schema(),
             (None, ToolKind::Builtin(_)) => &Value::Null,
         }
-    }
-
-    /// Whether calls may have [`NEXT_ARGUMENT`]: results are cut, and no field has that name.
-    pub fn takes_next(&self) -> bool {
-        self.own_input.is_some() && !matches!(self.kind, ToolKind::Builtin(_))
     }
 
     /// Whether it is one of an upstream MCP server.
@@ -292,7 +288,7 @@ impl CompiledTool {
         let Some(connection) = connection.filter(|_| backing.is_of(messages.as_ref())) else {
             return Ok(None);
         };
-        let own_input = with_next(request.input_schema(), &tool.budget);
+        let (own_input, next_argument) = with_next(request.input_schema(), &tool.budget).unzip();
         let input = own_input.as_ref().unwrap_or_else(|| request.input_schema());
         let told = output.as_ref().map(|output| &output.schema);
         let schema_hash = schema_hash(input, told);
@@ -328,6 +324,7 @@ impl CompiledTool {
                 None => tool.annotations.idempotent_hint,
             },
             own_input,
+            next_argument,
             output,
             written: None,
             notes: Box::default(),
@@ -377,6 +374,7 @@ impl CompiledTool {
             idempotency_key_header: None,
             is_repeatable: None,
             own_input: Some(input),
+            next_argument: None,
             output: Some(OutputSchema { schema: output, is_wrapped: false }),
             written: None,
             notes: Box::default(),
@@ -398,28 +396,6 @@ impl CompiledTool {
             ToolKind::Upstream(_) | ToolKind::Builtin(_) => false,
         }
     }
-}
-
-/// The input schema of a tool whose results are cut: clients that hold a model to it must let it
-/// ask for the rest. `None` where it stays as it is.
-pub(super) fn with_next(input: &Value, budget: &ResultBudget) -> Option<Value> {
-    if budget.is_unlimited() {
-        return None;
-    }
-    let mut input = input.clone();
-    let properties = input.as_object_mut()?.entry("properties").or_insert_with(|| json!({}));
-    let properties = properties.as_object_mut()?;
-    if properties.contains_key(NEXT_ARGUMENT) {
-        return None;
-    }
-    properties.insert(NEXT_ARGUMENT.to_owned(), next_schema());
-    Some(input)
-}
-
-pub(super) fn next_schema() -> Value {
-    let description = "Only for more of a result that was cut: what that result says. The other \
-                       arguments do not matter then.";
-    json!({ "type": "string", "description": description })
 }
 
 /// Why tools that are mapped cannot use a connection.

@@ -15,16 +15,17 @@ use parking_lot::Mutex;
 
 use super::effects::Effects;
 use super::fragment::{Hints, SAFETY_META, Written};
+use super::next_argument::{next_schema, with_next};
 use super::schema_hash::{schema_hash, schema_version};
-use super::tool::{next_schema, noted, redacted, with_next};
+use super::tool::{noted, redacted};
 use super::upstream_text::{self as read, DESCRIPTION, TITLE};
 use super::{
-    CompiledTool, Definition, DefinitionTrust, NEXT_ARGUMENT, OperationName, SideEffect, Tool,
-    ToolKind, UpstreamServer, UpstreamTool, connection, constants, faults, remarks,
+    CompiledTool, Definition, DefinitionTrust, OperationName, SideEffect, Tool, ToolKind,
+    UpstreamServer, UpstreamTool, connection, constants, faults, remarks,
 };
 use crate::json::{self, Kind, OwnedRaw, Raw};
 use crate::mapping::{
-    Arguments, FieldRule, InvalidArguments, OutputSchema, Passed, PassedPlan, ResultBudget,
+    Arguments, Dialect, FieldRule, InvalidArguments, OutputSchema, Passed, PassedPlan, ResultBudget,
 };
 
 /// Longest definition of a tool, in bytes.
@@ -42,8 +43,12 @@ impl UpstreamTool {
     ///
     /// # Errors
     /// Names every bad field and says what is expected there.
-    pub fn arguments<'a>(&self, given: Option<Raw<'a>>) -> Result<Arguments<'a>, InvalidArguments> {
-        self.plan.validate(given)
+    pub fn arguments<'a>(
+        &self,
+        given: Option<Raw<'a>>,
+        dialect: Dialect,
+    ) -> Result<Arguments<'a>, InvalidArguments> {
+        self.plan.validate_in(given, dialect)
     }
 
     /// The object that the server gets for checked arguments, which must be from
@@ -86,8 +91,8 @@ impl CompiledTool {
         let plan = plan(entry, rules, &mut notes)?;
         let output = output(entry, &mut notes);
         let budget = said.map_or_else(ResultBudget::default, |tool| tool.budget);
-        let own_input = with_next(plan.input_schema(), &budget);
-        let written = written(entry, &plan, own_input.is_some(), output.as_ref());
+        let (own_input, next_argument) = with_next(plan.input_schema(), &budget).unzip();
+        let written = written(entry, &plan, next_argument, output.as_ref());
         let output = output.map(|output| json::to_value(output.as_raw()));
         let input = own_input.as_ref().unwrap_or_else(|| plan.input_schema());
         let schema_hash = schema_hash(input, output.as_ref());
@@ -137,6 +142,7 @@ impl CompiledTool {
                 trusted.read_only == Some(true) || trusted.idempotent == Some(true),
             ),
             own_input,
+            next_argument,
             output: output.map(|schema| OutputSchema { schema, is_wrapped: false }),
             written: Some(Box::new(written)),
             notes: notes.into_iter().map(String::into_boxed_str).collect(),
@@ -303,11 +309,13 @@ fn title(entry: Raw<'_>, notes: &mut Vec<String>) -> Option<Box<str>> {
 fn written(
     entry: Raw<'_>,
     plan: &PassedPlan,
-    takes_next: bool,
+    next_argument: Option<&str>,
     output: Option<&OwnedRaw>,
 ) -> Written {
-    let input = OwnedRaw::parse(plan.input_text().as_bytes()).ok().filter(|_| takes_next);
-    let input = input.map(|input| with_next_written(input.as_raw()));
+    let input = next_argument.and_then(|name| {
+        let input = OwnedRaw::parse(plan.input_text().as_bytes()).ok()?;
+        Some(with_next_written(input.as_raw(), name))
+    });
     Written {
         input: input.unwrap_or_else(|| plan.input_text().into()),
         output: output.map(|output| output.as_raw().text().into()),
@@ -316,11 +324,11 @@ fn written(
     }
 }
 
-/// As [`with_next`] does it, in the text.
-fn with_next_written(input: Raw<'_>) -> Box<str> {
+/// As [`with_next`] does it, in the text, under the name it chose.
+fn with_next_written(input: Raw<'_>, name: &str) -> Box<str> {
     let next = next_schema().to_string();
     let properties = input.get("properties").unwrap_or(Raw::EMPTY_OBJECT);
-    let properties = read::with_member(properties, NEXT_ARGUMENT, next.as_bytes());
+    let properties = read::with_member(properties, name, next.as_bytes());
     let input = read::with_member(input, "properties", properties.as_raw().text().as_bytes());
     input.as_raw().text().into()
 }

@@ -10,6 +10,7 @@ use crate::catalog::{
     ToolsetId, UpstreamTool, View,
 };
 use crate::json::OwnedRaw;
+use crate::mapping::Dialect;
 
 const BASE: &str = "
 [[tenant]]
@@ -98,7 +99,8 @@ fn override_of(name: &str, lines: &str) -> String {
 
 fn sent(tool: &UpstreamTool, given: &str) -> Result<String, String> {
     let given = OwnedRaw::parse(given.as_bytes()).unwrap();
-    let arguments = tool.arguments(Some(given.as_raw())).map_err(|error| error.to_string())?;
+    let arguments =
+        tool.arguments(Some(given.as_raw()), Dialect::Full).map_err(|error| error.to_string())?;
     Ok(tool.sent(&arguments).into_owned())
 }
 
@@ -131,7 +133,7 @@ fn arguments_go_on_as_they_came() {
         let error = sent(draw, given).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
-    assert!(draw.arguments(Some(OwnedRaw::parse(b"[]").unwrap().as_raw())).is_err());
+    assert!(draw.arguments(Some(OwnedRaw::parse(b"[]").unwrap().as_raw()), Dialect::Full).is_err());
 }
 
 #[test]
@@ -257,12 +259,12 @@ fn dialects_and_modes_are_those_of_every_tool() {
 fn the_rest_of_a_cut_result_can_be_asked_for() {
     let lines = override_of("draw", "budget = { rows = 5 }");
     let view = desk(&[("toolset", &lines)], &[tool(&json!({}))]);
-    assert!(view.tool("draw").unwrap().takes_next());
+    assert_eq!(view.tool("draw").unwrap().next_argument, Some("next"));
     let input = listed(&view, ToolShape::V20251125)[0]["inputSchema"].clone();
     assert_eq!(input["properties"]["next"]["type"], "string");
     assert_eq!(input["if"], schema()["if"]);
     assert_eq!(&input, view.tool("draw").unwrap().input_schema());
-    assert!(!desk(&[], &[tool(&json!({}))]).tool("draw").unwrap().takes_next());
+    assert_eq!(desk(&[], &[tool(&json!({}))]).tool("draw").unwrap().next_argument, None);
 }
 
 #[test]
@@ -445,7 +447,8 @@ fn the_argument_that_decides_is_read_as_it_is_sent() {
     let draw = view.tool("draw").unwrap();
     let effect = |given: &str| {
         let given = OwnedRaw::parse(given.as_bytes()).unwrap();
-        let arguments = upstream(&view, "draw").arguments(Some(given.as_raw())).unwrap();
+        let arguments =
+            upstream(&view, "draw").arguments(Some(given.as_raw()), Dialect::Full).unwrap();
         draw.side_effect_of(&arguments)
     };
     assert_eq!(effect(r#"{"what":"a"}"#), SideEffect::Read);

@@ -104,10 +104,13 @@ impl<'a> Head<'a> {
                 Err(JsonError::Malformed { .. } | JsonError::NotUtf8) => text(*charset),
                 // Nobody said that it is JSON; it only began like it.
                 Err(_) if content_type.is_none() => text(*charset),
-                // JSON, and of a kind that is to harm its reader.
-                Err(source @ (JsonError::TooDeep | JsonError::DuplicateKey { .. })) => {
-                    let status = self.status;
-                    Err(CallError::Json { connection: connection(), status, source })
+                // No reader is to be given it as JSON. The call was a success all the same, and an
+                // error would have it made again.
+                Err(_) if plan.picks() => withheld(),
+                Err(reason) => {
+                    let body = text_of(*charset, body);
+                    let told = format!("{}\n\n{body}", unread(self.status, &reason));
+                    Ok(plain(credentials.strike_text(told)))
                 }
             },
             Media::Html(charset) | Media::Text(charset) => text(*charset),
@@ -150,6 +153,13 @@ fn nothing(status: u16) -> String {
     format!(
         "HTTP {status}: the API answered, but with none of the fields that this tool gives, so the \
          result is empty."
+    )
+}
+
+fn unread(status: u16, reason: &JsonError) -> String {
+    format!(
+        "HTTP {status}: the call was made. The answer is JSON that readers understand differently \
+         ({reason}), so it is given as the text it came as:"
     )
 }
 

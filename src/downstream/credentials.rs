@@ -66,26 +66,29 @@ impl<'a> Credentials<'a> {
         }
     }
 
-    /// `text` without them, also where they stand as a JSON string would hold them.
+    /// `text` without them, also where they stand as a JSON string would hold them, or XML.
     pub(crate) fn strike_text(&self, mut text: String) -> String {
         for secret in &self.0 {
             if text.contains(&**secret) {
                 text = text.replace(&**secret, MARK);
             }
         }
-        if self.0.is_empty() || !text.contains('\\') {
-            return text;
+        for form in [Form::Json, Form::Markup] {
+            if !self.0.is_empty() && memchr(form.mark(), text.as_bytes()).is_some() {
+                let mut out = Vec::with_capacity(text.len());
+                self.strike_form(text.as_bytes(), form, &mut out);
+                // Whole characters only were taken out.
+                text = String::from_utf8(out).unwrap_or(text);
+            }
         }
-        let mut out = Vec::with_capacity(text.len());
-        self.strike_string(text.as_bytes(), &mut out);
-        // Whole characters only were taken out.
-        String::from_utf8(out).unwrap_or(text)
+        text
     }
 
     /// The same for a JSON text, which stays one: only the insides of its strings change, however
     /// their characters are escaped.
     pub(crate) fn strike_json(&self, json: Vec<u8>) -> Vec<u8> {
-        if self.0.is_empty() || (memchr(b'\\', &json).is_none() && !self.occur_in(&json)) {
+        let is_escaped = memchr2(Form::Json.mark(), Form::Markup.mark(), &json).is_some();
+        if self.0.is_empty() || (!is_escaped && !self.occur_in(&json)) {
             return json;
         }
         let mut out = Vec::with_capacity(json.len());
@@ -108,14 +111,27 @@ impl<'a> Credentials<'a> {
         self.0.iter().any(|secret| memmem::find(bytes, secret.as_bytes()).is_some())
     }
 
-    /// The inside of a string, by what its escape sequences stand for. In one pass for each secret,
-    /// however often its beginning stands there: both may be of somebody who wants it to take long.
+    /// The inside of a JSON string, which may hold markup.
     fn strike_string(&self, inside: &[u8], out: &mut Vec<u8>) {
-        if memchr(b'\\', inside).is_none() && !self.occur_in(inside) {
-            out.extend_from_slice(inside);
+        let is_escaped = memchr(Form::Json.mark(), inside).is_some();
+        if memchr(Form::Markup.mark(), inside).is_none() {
+            if is_escaped || self.occur_in(inside) {
+                self.strike_form(inside, Form::Json, out);
+            } else {
+                out.extend_from_slice(inside);
+            }
             return;
         }
-        let plain = Unescaped::of(inside);
+        let mut once = Vec::with_capacity(inside.len());
+        self.strike_form(inside, Form::Json, &mut once);
+        self.strike_form(&once, Form::Markup, out);
+    }
+
+    /// What is written in a form, by what its escape sequences stand for. In one pass for each
+    /// secret, however often its beginning stands there: both may be of somebody who wants it to
+    /// take long.
+    fn strike_form(&self, inside: &[u8], form: Form, out: &mut Vec<u8>) {
+        let plain = Unescaped::of(inside, form);
         let mut next: SmallVec<[Option<usize>; 8]> =
             self.0.iter().map(|secret| plain.find(secret, 0)).collect();
         let mut done = 0;
@@ -149,17 +165,24 @@ struct Unescaped<'a> {
 }
 
 impl<'a> Unescaped<'a> {
-    fn of(inside: &'a [u8]) -> Self {
+    fn of(inside: &'a [u8], form: Form) -> Self {
         /// Stands in no text.
         const NOTHING: u8 = 0xff;
         let mut bytes = Vec::with_capacity(inside.len());
         let mut ends = Vec::with_capacity(inside.len());
         let mut at = 0;
         while let Some(rest) = inside.get(at..).filter(|rest| !rest.is_empty()) {
-            let (byte, length) = character(rest);
+            let (piece, length) = form.piece(rest);
             at = inside.len().min(at + length);
-            bytes.push(byte.unwrap_or(NOTHING));
-            ends.push(at);
+            let mut utf8 = [0; 4];
+            let piece: &[u8] = match piece {
+                Piece::Byte(byte) => &[byte],
+                Piece::Char(char) => char.encode_utf8(&mut utf8).as_bytes(),
+                Piece::Nothing => &[NOTHING],
+            };
+            // Nothing is found but whole characters, so only the last of the ends is ever used.
+            bytes.extend_from_slice(piece);
+            ends.resize(bytes.len(), at);
         }
         Self { inside, bytes, ends }
     }
@@ -192,29 +215,94 @@ fn string_end(string: &[u8]) -> usize {
     string.len()
 }
 
-/// The first byte of a string's inside that is not empty, unescaped, and how many bytes stand for
-/// it. No byte where the escape sequence is broken or of a character beyond ASCII.
-fn character(inside: &[u8]) -> (Option<u8>, usize) {
-    match *inside {
-        [b'\\', b'u', ref digits @ ..] => {
-            let digits = digits.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
-            let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-            (code.filter(u8::is_ascii), 6)
+/// How a text writes what it cannot hold as it is.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// `\"`, `\u00f6`: the inside of a JSON string.
+    Json,
+    /// `&amp;`, `&#246;`: XML and HTML.
+    Markup,
+}
+
+/// What an escape sequence or a byte stands for.
+#[derive(Debug, Clone, Copy)]
+enum Piece {
+    Byte(u8),
+    Char(char),
+    /// A broken sequence.
+    Nothing,
+}
+
+impl Form {
+    /// What each of its sequences begins with.
+    const fn mark(self) -> u8 {
+        match self {
+            Self::Json => b'\\',
+            Self::Markup => b'&',
         }
-        [b'\\', escaped, ..] => {
-            let byte = match escaped {
-                b'b' => 0x08,
-                b'f' => 0x0c,
-                b'n' => b'\n',
-                b'r' => b'\r',
-                b't' => b'\t',
-                other => other,
-            };
-            (Some(byte), 2)
-        }
-        [first, ..] => (Some(first), 1),
-        [] => (None, 0),
     }
+
+    /// What stands first in a text that is not empty, and how many bytes it takes.
+    fn piece(self, text: &[u8]) -> (Piece, usize) {
+        match (self, text) {
+            (Self::Json, [b'\\', b'u', ..]) => unicode_escape(text),
+            (Self::Json, [b'\\', escaped, ..]) => {
+                let byte = match escaped {
+                    b'b' => 0x08,
+                    b'f' => 0x0c,
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    other => *other,
+                };
+                (Piece::Byte(byte), 2)
+            }
+            (Self::Markup, [b'&', after @ ..]) => match entity(after) {
+                Some((char, length)) => (Piece::Char(char), 1 + length),
+                None => (Piece::Byte(b'&'), 1),
+            },
+            (_, [first, ..]) => (Piece::Byte(*first), 1),
+            (_, []) => (Piece::Nothing, 1),
+        }
+    }
+}
+
+/// `\uXXXX`; two of them where they are the halves of one character.
+fn unicode_escape(text: &[u8]) -> (Piece, usize) {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let Some(first) = unit(0) else { return (Piece::Nothing, 6) };
+    if let Some(char) = char::from_u32(first.into()) {
+        return (Piece::Char(char), 6);
+    }
+    match unit(6).and_then(|second| char::decode_utf16([first, second]).next()?.ok()) {
+        Some(char) => (Piece::Char(char), 12),
+        None => (Piece::Nothing, 6),
+    }
+}
+
+/// The entity or character reference whose `&` stands before `text`, and its length.
+fn entity(text: &[u8]) -> Option<(char, usize)> {
+    /// As long as any reference to a character has to be, with some zeros in front.
+    const BYTES_MAX: usize = 12;
+    let end = memchr(b';', text.get(..BYTES_MAX.min(text.len()))?)?;
+    let char = match text.get(..end)? {
+        b"amp" => '&',
+        b"lt" => '<',
+        b"gt" => '>',
+        b"quot" => '"',
+        b"apos" => '\'',
+        [b'#', b'x' | b'X', digits @ ..] => of_digits(digits, 16)?,
+        [b'#', digits @ ..] => of_digits(digits, 10)?,
+        _ => return None,
+    };
+    Some((char, end + 1))
+}
+
+fn of_digits(digits: &[u8], radix: u32) -> Option<char> {
+    char::from_u32(u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()?)
 }
 
 #[cfg(test)]
@@ -309,6 +397,26 @@ mod tests {
         assert!(struck.ends_with("ICAg[removed]\"]"));
         let elapsed = started.elapsed();
         assert!(elapsed < std::time::Duration::from_secs(3), "{elapsed:?}");
+    }
+
+    #[test]
+    fn no_way_to_write_a_character_hides_them() {
+        let list = [("X-Api-Key", "pä<s>&\"w😀rd'")];
+        for json in [
+            r#"["p\u00e4<s>&\"w\ud83d\ude00rd'"]"#,
+            r#"["p\u00E4\u003cs\u003e\u0026\"w😀rd'"]"#,
+            r#"["pä&lt;s&gt;&amp;&quot;w&#128512;rd&apos;"]"#,
+            r#"["p&#xE4;&#60;s&#62;&#38;&#x22;w&#x1F600;rd&#039;"]"#,
+        ] {
+            assert_eq!(struck(&list, json), r#"["[removed]"]"#, "{json}");
+            let headers = headers(&list);
+            let text = Credentials::of(&headers, &[]).strike_text(json.to_owned());
+            assert_eq!(text, r#"["[removed]"]"#, "{json}");
+        }
+        // What is broken stays as it is.
+        let headers = headers(&list);
+        let broken = r"\ud83d \ud83dx &;&#;&#x;&#xd83d;&amp & \ude00\ud83d \u";
+        assert_eq!(Credentials::of(&headers, &[]).strike_text(broken.to_owned()), broken);
     }
 
     #[test]

@@ -89,19 +89,6 @@ pub enum CallError {
         /// What is wrong with it.
         source: ContentError,
     },
-    /// The body is JSON that no reader should be given.
-    #[error(
-        "HTTP {status} from the API behind connection \"{connection}\", \
-         but its body is unusable: {source}"
-    )]
-    Json {
-        /// The connection.
-        connection: String,
-        /// The answer's status: the call itself was a success.
-        status: u16,
-        /// What is wrong with it.
-        source: crate::json::JsonError,
-    },
     /// The request is larger or stranger than can be sent.
     #[error("the request cannot be sent: {reason}")]
     Unsendable {
@@ -277,7 +264,6 @@ impl CallError {
             | Self::Closed { .. }
             | Self::Refused { .. }
             | Self::Content { .. }
-            | Self::Json { .. }
             | Self::Elsewhere { .. }
             | Self::Upstream { .. }
             | Self::Resting { .. } => Blame::Downstream,
@@ -299,7 +285,6 @@ impl CallError {
             // The API has done what was asked; only its answer was lost.
             Self::Refused { .. }
             | Self::Content { .. }
-            | Self::Json { .. }
             | Self::Unsendable { .. }
             | Self::Elsewhere { .. }
             | Self::Upstream { .. }

@@ -68,7 +68,9 @@ pub(crate) async fn exchange(
 ) -> Result<bool, Broken> {
     let is_sent = send(line, method, budget).await?;
     receive(line, budget).await?;
-    Ok(is_sent && line.answers.keep_alive())
+    // Some servers send a body after the head that HEAD asks for (RFC 9110 section 9.3.2 forbids
+    // it). It may come after the connection was found quiet, and would answer the next call.
+    Ok(is_sent && method != Method::Head && line.answers.keep_alive())
 }
 
 /// Sends `line.request` and waits for the head of the answer; the body is left where it is, for

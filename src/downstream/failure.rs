@@ -13,6 +13,7 @@ use crate::json::{self, Kind, Raw};
 
 use super::credentials::Credentials;
 use super::media::{Charset, Media, json_of, text_of};
+use super::whereabouts;
 
 /// How much of a body is quoted.
 pub(crate) const EXCERPT_BYTES_MAX: usize = 2048;
@@ -48,6 +49,11 @@ impl<'a> Asked<'a> {
     pub(crate) fn credentials(&self) -> Credentials<'a> {
         Credentials::of(self.proof, self.constants)
     }
+
+    /// What the API says of itself, without the credentials and without where it is.
+    pub(crate) fn struck(&self, text: String) -> String {
+        whereabouts::strike(self.credentials().strike_text(text), self.host)
+    }
 }
 
 /// The text of a failure with this head and (decoded) body.
@@ -62,7 +68,10 @@ pub(crate) fn describe(
     push_word(&mut text, reason(head.status));
     let _ = write!(text, " from the API behind connection \"{}\".", asked.connection);
     match head.status {
-        300..=399 => push_redirect(&mut text, head.location.as_deref(), asked.host),
+        300..=399 => {
+            log_redirect(head.location.as_deref(), asked);
+            push_redirect(&mut text, head.location.as_deref(), asked.host);
+        }
         401 | 403 => push_credential(&mut text, head.status, asked),
         _ => {}
     }
@@ -74,7 +83,7 @@ pub(crate) fn describe(
     if let Some(id) = head.correlation_id.as_deref().map(one_line).filter(|id| !id.is_empty()) {
         let _ = write!(text, "\nCorrelation id: {id}");
     }
-    asked.credentials().strike_text(text)
+    asked.struck(text)
 }
 
 fn push_word(text: &mut String, word: &str) {
@@ -85,26 +94,28 @@ fn push_word(text: &mut String, word: &str) {
 }
 
 fn push_redirect(text: &mut String, location: Option<&str>, own_host: &str) {
-    // Only the origin: paths and queries of a login page carry state that is nobody's business. Not
-    // that of the API itself, and no address: where things are inside is not either.
-    match location {
-        None => text.push_str(" It is not an answer a tool can use."),
-        Some(location) => match url::Url::parse(location) {
-            Ok(url) if url.host_str().is_some_and(|host| host.eq_ignore_ascii_case(own_host)) => {
-                text.push_str(" It redirects within the same host, which is not followed.");
+    // Where it leads is for the log: hosts are often inside ones, and paths and queries of a login
+    // page carry state that is nobody's business.
+    text.push_str(match location.map(url::Url::parse) {
+        None => " It is not an answer a tool can use.",
+        Some(Ok(url)) => match url.host_str() {
+            Some(host) if host.eq_ignore_ascii_case(own_host) => {
+                " It redirects within the same host, which is not followed."
             }
-            Ok(url) if url.has_host() && url.domain().is_none() => {
-                text.push_str(" It redirects to another host, which is not followed.");
-            }
-            Ok(url) if url.has_host() => {
-                let _ = write!(
-                    text,
-                    " It redirects to {}, which is not followed.",
-                    one_line(&url.origin().ascii_serialization())
-                );
-            }
-            _ => text.push_str(" It redirects within the same host, which is not followed."),
+            Some(_) => " It redirects to another host, which is not followed.",
+            None => " It redirects to what no API is at, which is not followed.",
         },
+        Some(Err(_)) => " It redirects within the same host, which is not followed.",
+    });
+}
+
+/// The operator's log says where a redirect leads: its origin alone.
+#[cold]
+fn log_redirect(location: Option<&str>, asked: Asked<'_>) {
+    let Asked { tool, connection, .. } = asked;
+    if let Some(url) = location.and_then(|location| url::Url::parse(location).ok()) {
+        let origin = one_line(&url.origin().ascii_serialization());
+        tracing::info!(tool, connection, origin, "the API redirects, which is not followed");
     }
 }
 
@@ -177,10 +188,21 @@ fn push_problem(text: &mut String, root: Raw<'_>) -> bool {
     // Field errors and extension members say what to change: then the whole object is worth
     // reading.
     let says_more = inner.entries().any(|(name, _)| !PROBLEM_MEMBERS.contains(&&*name));
+    // A code is what others look an error up by: it is told beside any title.
+    let code = inner.get("code").filter(|code| matches!(code.kind(), Kind::String | Kind::Number));
+    let code = code.map(|code| code.as_str().unwrap_or(code.text().into()).into_owned());
+    let from = text.len();
     match (&title, &detail) {
         (None, None) => return false,
         (Some(title), Some(detail)) => push_lines(text, &format!("{title}: {detail}")),
         (Some(only), None) | (None, Some(only)) => push_lines(text, only),
+    }
+    if let Some(code) = code.map(|code| one_line(&code)).filter(|code| !code.is_empty()) {
+        // The status is often the code.
+        let is_status = text[..from].starts_with(&format!("HTTP {code} "));
+        if !is_status && !text[from..].contains(&*code) {
+            let _ = write!(text, " (code {code})");
+        }
     }
     if says_more {
         push_excerpt(text, root.text());
@@ -277,8 +299,11 @@ mod tests {
 
     #[test]
     fn other_shapes_of_error_objects_are_understood() {
-        let table: [(&[u8], &str); 5] = [
+        let table: [(&[u8], &str); 8] = [
             (br#"{"error":{"code":"E7","message":"no"}}"#, "\nE7: no"),
+            (br#"{"error":{"code":1042,"message":"no"}}"#, "\nno (code 1042)"),
+            (br#"{"title":"Gone","detail":"no","code":"E7"}"#, "\nGone: no (code E7)"),
+            (br#"{"error":{"code":400,"message":"no"}}"#, "\nno"),
             (br#"{"error":"invalid_grant","error_description":"old"}"#, "\ninvalid_grant: old"),
             (br#"{"message":"only this"}"#, "\nonly this"),
             (br#"{"reason":7}"#, "\n{\"reason\":7}"),
@@ -302,14 +327,22 @@ mod tests {
             ("http://10.1.2.3:8080/", "to another host"),
             ("http://[fd00::7]/", "to another host"),
             ("/elsewhere", "within the same host"),
-            ("https://login.example.com/x?state=1", "to https://login.example.com,"),
+            ("https://login.example.com/x?state=1", "to another host"),
+            ("http://db.corp.internal:8080", "to another host"),
+            ("file:///etc/passwd", "to what no API is at"),
         ] {
             let location = Some(location.to_owned());
             let head = FailureHead { status: 302, location, ..FailureHead::default() };
             let text = told_of(&head, "text/plain", b"", &[]);
             assert!(text.contains(expected), "{text}");
-            assert!(!text.contains("10.1.2.3") && !text.contains("internal"), "{text}");
+            let addresses = ["10.1.2.3", "internal", "example", "passwd"];
+            assert!(!addresses.iter().any(|address| text.contains(address)), "{text}");
         }
+        let head = FailureHead { status: 302, ..FailureHead::default() };
+        assert!(told_of(&head, "text/plain", b"", &[]).contains("not an answer"));
+        let body = br#"{"detail":"http://Orders.internal:8080/secret failed"}"#;
+        let text = told(500, "application/problem+json", body);
+        assert!(text.ends_with("\nhttp://[removed]/secret failed"), "{text}");
     }
 
     #[test]
@@ -354,21 +387,6 @@ mod tests {
             text.ends_with("\nslow down\nRetry after: 30 seconds\nCorrelation id: abc X: y"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn a_redirect_names_the_origin_alone() {
-        let mut head = FailureHead {
-            status: 302,
-            location: Some("https://login.example.com/x?state=secret".to_owned()),
-            ..FailureHead::default()
-        };
-        let text = told_of(&head, "", b"", &[]);
-        assert!(text.contains("https://login.example.com,") && !text.contains("state"), "{text}");
-        head.location = Some("/elsewhere".to_owned());
-        assert!(told_of(&head, "", b"", &[]).contains("within the same host"));
-        head.location = None;
-        assert!(told_of(&head, "", b"", &[]).contains("not an answer"));
     }
 
     proptest! {

@@ -104,11 +104,19 @@ fn read(plan: &BodiesPlan, content_type: Option<&str>, body: &[u8]) -> Option<Me
         return None;
     }
     let charset = multipart::parameter(content_type, "charset");
-    let text = xml::decode(body, charset.as_deref()).ok()?;
+    let text = xml::decode(xml_of(body), charset.as_deref()).ok()?;
     let message = plan.read(&text);
     message
         .inspect_err(|reason| tracing::debug!(%reason, "the answer is not what is described"))
         .ok()
+}
+
+/// A body from where its XML begins. Blanks before a declaration are no XML (section 2.8), and come
+/// of templates all the same.
+pub(super) fn xml_of(body: &[u8]) -> &[u8] {
+    let begun = body.trim_ascii_start();
+    // In an encoding of wider units, a blank is not one byte.
+    if begun.starts_with(b"<") && begun.get(1) != Some(&0) { begun } else { body }
 }
 
 #[cold]
@@ -120,4 +128,22 @@ fn log_dropped(asked: Asked<'_>, dropped: u64) {
         dropped,
         "the answer has elements that its schema does not know: they are not given"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::xml_of;
+
+    #[test]
+    fn blanks_before_a_declaration_do_not_matter() {
+        for (body, expected) in [
+            (&b"\r\n <?xml?><a/>"[..], &b"<?xml?><a/>"[..]),
+            (b"<a/>", b"<a/>"),
+            (b"\n\0<\0a\0", b"\n\0<\0a\0"),
+            (b"\0\n\0<", b"\0\n\0<"),
+            (b" text", b" text"),
+        ] {
+            assert_eq!(xml_of(body), expected);
+        }
+    }
 }

@@ -71,6 +71,7 @@ mod tests;
 mod token_request;
 mod tokens;
 mod upstream;
+mod whereabouts;
 mod ws_security;
 
 pub use builtin::{Appliance, LISTED_MAX, Scope, run_builtin};

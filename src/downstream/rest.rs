@@ -63,6 +63,8 @@ pub struct Called {
     /// The status of the API's answer, where one came. A fault that a SOAP service sent as a success
     /// has the one it should have had.
     pub status: Option<u16>,
+    /// How long that answer asks to be left alone.
+    pub retry_after: Option<Duration>,
     /// From the first attempt to connect until the result was there.
     pub elapsed: Duration,
 }
@@ -96,7 +98,7 @@ impl RestCaller {
     ) -> Called {
         let Some(plan) = answer_plan(tool) else {
             let result = Err(CallError::NotRest);
-            return Called { result, status: None, elapsed: Duration::ZERO };
+            return Called { result, status: None, retry_after: None, elapsed: Duration::ZERO };
         };
         let connection = plan.connection;
         let budget = self.budget(tool, connection);
@@ -117,7 +119,7 @@ impl RestCaller {
         if let Err(error) = &result {
             log(error, connection, environment);
         }
-        Called { result, status: told.status, elapsed }
+        Called { result, status: told.status, retry_after: told.retry_after, elapsed }
     }
 
     /// Makes the call, and makes it again where that may be and helps.

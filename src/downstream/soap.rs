@@ -22,7 +22,7 @@ use super::answer::Head;
 use super::content::ContentError;
 use super::error::CallError;
 use super::failure::Asked;
-use super::messages::{Shaped, as_json, is_success};
+use super::messages::{Shaped, as_json, is_success, xml_of};
 
 /// How much of a fault's detail is told.
 const DETAIL_BYTES_MAX: usize = 8 * 1024;
@@ -91,7 +91,7 @@ fn failure(fault: &Fault, asked: Asked<'_>) -> ToolOutcome {
     let _ = if reason.is_empty() { write!(text, ".") } else { write!(text, ": {reason}") };
     text.push('\n');
     text.push_str(&String::from_utf8_lossy(&fault.to_json(DETAIL_BYTES_MAX)));
-    ToolOutcome::Failure { text: asked.credentials().strike_text(text) }
+    ToolOutcome::Failure { text: asked.struck(text) }
 }
 
 /// Reads a body as an envelope; nothing where it is none.
@@ -111,7 +111,8 @@ fn read_envelope(
 ) -> Option<Answer> {
     // Whatever it is called: but a text that says what it is must look like it.
     let is_xml = content_type.to_ascii_lowercase().contains("xml");
-    if !is_xml && !body.trim_ascii_start().starts_with(b"<") {
+    let body = xml_of(body);
+    if !is_xml && !body.starts_with(b"<") {
         return None;
     }
     let charset = multipart::parameter(content_type, "charset");

@@ -237,7 +237,18 @@ impl ResponseReader {
     fn body_of(&mut self, head_end: usize, is_http_10: bool) -> Result<Body, HttpError> {
         let head = self.buffer.message().get(..head_end).unwrap_or_default();
         let announced = announced(&self.fields, head, is_http_10)?;
-        if self.request_method == Method::Head || matches!(self.status, 204 | 304) {
+        if self.request_method == Method::Head {
+            return Ok(Body::None);
+        }
+        if matches!(self.status, 204 | 304) {
+            // What is announced may come nevertheless, and would be taken for the next response. For
+            // 304 a length is that of another response (RFC 9110 section 8.6).
+            let is_body_announced = match announced {
+                Announced::Chunked => true,
+                Announced::Length(bytes) => self.status == 204 && bytes > 0,
+                Announced::Nothing => false,
+            };
+            self.keep_alive &= !is_body_announced;
             return Ok(Body::None);
         }
         match announced {

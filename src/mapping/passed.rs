@@ -25,7 +25,7 @@ use super::arguments::{self, Arguments, SentDefault};
 use super::check::{Check, object, read};
 use super::error::{FieldProblem, InvalidArguments};
 use super::keys::is_key;
-use super::{FieldRule, Location};
+use super::{Dialect, FieldRule, Location};
 use crate::json::{self, OwnedRaw, Raw, write_string};
 
 /// Rules of one tool.
@@ -204,8 +204,20 @@ impl PassedPlan {
     /// # Errors
     /// Names every bad field by the name clients know and says what is expected there.
     pub fn validate<'a>(&self, given: Option<Raw<'a>>) -> Result<Arguments<'a>, InvalidArguments> {
+        self.validate_in(given, Dialect::Full)
+    }
+
+    /// The same, of a client that was shown the schema in a dialect.
+    ///
+    /// # Errors
+    /// As [`validate`](Self::validate).
+    pub fn validate_in<'a>(
+        &self,
+        given: Option<Raw<'a>>,
+        dialect: Dialect,
+    ) -> Result<Arguments<'a>, InvalidArguments> {
         let arguments = match &self.check {
-            Some(check) => check.judge(given)?,
+            Some(check) => check.judge(given, dialect)?,
             None => read(given)?,
         };
         if let Some(changes) = &self.changes {

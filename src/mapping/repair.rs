@@ -28,6 +28,16 @@ pub struct Repairs {
     pub named: Vec<Repair>,
 }
 
+impl Repairs {
+    /// Adds those that were made before.
+    pub(super) fn follow(&mut self, mut earlier: Self) {
+        earlier.count = earlier.count.saturating_add(self.count);
+        earlier.named.append(&mut self.named);
+        earlier.named.truncate(REPAIRS_NAMED_MAX);
+        *self = earlier;
+    }
+}
+
 /// One value that was taken for another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
@@ -136,7 +146,19 @@ impl Expected {
 
     /// The repaired value and what was done; `None` when nothing can be repaired.
     pub(super) fn repair(&self, raw: Raw<'_>) -> Option<(OwnedRaw, Repairs)> {
+        self.repaired(raw, false)
+    }
+
+    /// The value without any `null` of what is optional, also where `null` would be taken: for
+    /// clients that have no other way to leave something out. `None` where there is none.
+    pub(super) fn without_nulls(&self, raw: Raw<'_>) -> Option<(OwnedRaw, Repairs)> {
+        memchr::memmem::find(raw.text().as_bytes(), b"null")?;
+        self.repaired(raw, true)
+    }
+
+    fn repaired(&self, raw: Raw<'_>, nulls_only: bool) -> Option<(OwnedRaw, Repairs)> {
         let mut repair = Repairing {
+            nulls_only,
             out: Vec::with_capacity(raw.text().len()),
             path: String::new(),
             repairs: Repairs::default(),
@@ -178,6 +200,8 @@ impl Expected {
 
 /// Follows the schema, so it recurses no deeper than that: the value in a string is no string.
 struct Repairing {
+    /// Only what is `null` and optional goes, and all of it.
+    nulls_only: bool,
     out: Vec<u8>,
     /// Of exposed names, for what is named.
     path: String,
@@ -187,6 +211,7 @@ struct Repairing {
 impl Repairing {
     fn write(&mut self, expected: &Expected, raw: Raw<'_>) {
         match (raw.kind(), &expected.item) {
+            (Kind::String | Kind::Number, _) if self.nulls_only => {}
             (Kind::String, _) => {
                 if let Some(inner) = expected.held_by(raw) {
                     self.note(RepairKind::TextAsValue);
@@ -229,8 +254,8 @@ impl Repairing {
             if let Some(member) = member {
                 let dot = if self.path.is_empty() { "" } else { "." };
                 let _ = write!(self.path, "{dot}{}", member.name);
-                if value.is_null() && !member.is_required && !member.expected.kinds.has(Kinds::NULL)
-                {
+                let is_value = !self.nulls_only && member.expected.kinds.has(Kinds::NULL);
+                if value.is_null() && !member.is_required && !is_value {
                     self.note(RepairKind::NullAsAbsent);
                     self.path.truncate(length);
                     continue;

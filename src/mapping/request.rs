@@ -19,7 +19,8 @@ use super::shape;
 use super::style::Pairs;
 use super::translate::Tally;
 use super::{
-    BodyFormat, FieldRule, Location, MappingError, MappingErrors, RequestBody, check_count, schema,
+    BodyFormat, Dialect, FieldRule, Location, MappingError, MappingErrors, RequestBody,
+    check_count, schema,
 };
 use crate::json::{OwnedRaw, Raw};
 
@@ -188,7 +189,20 @@ impl RequestPlan {
         &self,
         arguments: Option<Raw<'a>>,
     ) -> Result<Arguments<'a>, InvalidArguments> {
-        let arguments = self.check.judge(arguments)?;
+        self.validate_in(arguments, Dialect::Full)
+    }
+
+    /// The same, of a client that was shown the schema in a dialect.
+    ///
+    /// # Errors
+    ///
+    /// As [`validate`](Self::validate).
+    pub fn validate_in<'a>(
+        &self,
+        arguments: Option<Raw<'a>>,
+        dialect: Dialect,
+    ) -> Result<Arguments<'a>, InvalidArguments> {
+        let arguments = self.check.judge(arguments, dialect)?;
         if self.checks_values {
             self.check_values(object(&arguments))?;
         }

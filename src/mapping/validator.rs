@@ -82,6 +82,8 @@ fn problems_of(error: &ValidationError<'_>) -> Vec<FieldProblem> {
             });
             unknown.collect()
         }
+        // What a schema without fields says of any field.
+        Problem::FalseSchema => one("there is no field to be given here".to_owned()),
         Problem::Enum { options } => {
             let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
             let listed: Vec<String> =

@@ -134,6 +134,8 @@ pub(crate) fn status_of(ending: &Ending, downstream: Option<u16>) -> (u16, &'sta
             // The API knows what it was asked and does not accept it: the arguments are the
             // caller's. What it says of credentials and pace is between the API and this server.
             Some(status) if is_the_callers(status) => (422, "refused_by_api"),
+            // It is the API that is busy.
+            Some(429 | 503) => (503, "api_busy"),
             // The API did its part, or was not asked.
             Some(200..=299) | None => (503, "busy"),
             Some(_) => (502, "api_failed"),
@@ -159,9 +161,14 @@ mod tests {
     #[test]
     fn the_status_says_who_is_to_blame() {
         let failure = || Ending::Ran(ToolOutcome::Failure { text: String::new() });
-        for (downstream, status) in
-            [(Some(404), 422), (Some(401), 502), (Some(429), 502), (Some(500), 502), (None, 503)]
-        {
+        for (downstream, status) in [
+            (Some(404), 422),
+            (Some(401), 502),
+            (Some(429), 503),
+            (Some(503), 503),
+            (Some(500), 502),
+            (None, 503),
+        ] {
             assert_eq!(status_of(&failure(), downstream).0, status, "{downstream:?}");
         }
         let invalid = Ending::Ran(ToolOutcome::InvalidArguments { text: String::new() });

@@ -220,7 +220,13 @@ fn shaped(mut ended: Ended) -> Plain {
     let Ended { ending, supplement, trail, .. } = ended;
     let downstream = trail.downstream.and_then(|(status, _)| status);
     let (status, word) = ending::status_of(&ending, downstream);
-    let mut retry_after_seconds = (status == 503).then_some(1);
+    let mut retry_after_seconds = match downstream {
+        // When the API will be there is only for the API to say.
+        Some(429 | 503) if status == 503 => {
+            trail.retry_after.map(|wait| u32::try_from(wait.as_secs()).unwrap_or(u32::MAX))
+        }
+        _ => (status == 503).then_some(1),
+    };
     let outcome = match ending {
         Ending::Ran(outcome) => outcome,
         Ending::Limited(limited) => {

@@ -12,7 +12,7 @@ use crate::{
     governance::{self, Reason},
     json::{OwnedRaw, Raw},
     mapping::{
-        Arguments, FILE_BYTES_MAX, InvalidArguments, Messages, OutgoingRequest, Repairs,
+        Arguments, Dialect, FILE_BYTES_MAX, InvalidArguments, Messages, OutgoingRequest, Repairs,
         RequestPlan, Resources,
     },
 };
@@ -68,8 +68,8 @@ pub(super) enum Sent {
 pub(super) fn judge(tool: &ViewTool, arguments: &OwnedRaw, readable: &Readable) -> Option<Judged> {
     let arguments = arguments.as_raw();
     let validated = match &tool.kind {
-        ToolKind::Rest { request: plan, .. } => plan.validate(Some(arguments)),
-        ToolKind::Upstream(upstream) => upstream.arguments(Some(arguments)),
+        ToolKind::Rest { request: plan, .. } => plan.validate_in(Some(arguments), tool.dialect),
+        ToolKind::Upstream(upstream) => upstream.arguments(Some(arguments), tool.dialect),
         ToolKind::Builtin(_) => return None,
     };
     Some(match validated {
@@ -146,12 +146,16 @@ pub(super) fn intend<'a>(
 ) -> (Intent<'a>, SideEffect) {
     let judged = match &tool.kind {
         ToolKind::Builtin(builtin) => return (Intent::Builtin(*builtin), tool.side_effect),
-        ToolKind::Upstream(upstream) => upstream.arguments(arguments).map(|arguments| {
-            let sent = Intent::Upstream(passed_on(upstream, &arguments));
-            (arguments, sent)
-        }),
-        ToolKind::Rest { request: plan, messages, .. } => read(plan, messages.as_ref(), arguments)
-            .map(|(arguments, request)| (arguments, Intent::Request(request))),
+        ToolKind::Upstream(upstream) => {
+            upstream.arguments(arguments, tool.dialect).map(|arguments| {
+                let sent = Intent::Upstream(passed_on(upstream, &arguments));
+                (arguments, sent)
+            })
+        }
+        ToolKind::Rest { request: plan, messages, .. } => {
+            read(plan, messages.as_ref(), arguments, tool.dialect)
+                .map(|(arguments, request)| (arguments, Intent::Request(request)))
+        }
     };
     match judged {
         Ok((arguments, intent)) => {
@@ -182,8 +186,9 @@ fn read<'a>(
     plan: &RequestPlan,
     messages: Option<&Messages>,
     arguments: Option<Raw<'a>>,
+    dialect: Dialect,
 ) -> Result<(Arguments<'a>, OutgoingRequest), InvalidArguments> {
-    let arguments = plan.validate(arguments)?;
+    let arguments = plan.validate_in(arguments, dialect)?;
     let request = wrapped(messages, plan.build(&arguments))?;
     Ok((arguments, request))
 }

@@ -1,10 +1,11 @@
 //! Results that are larger than their tool's budget, given in parts: the first one, and how those that
 //! follow are asked for. What is left of a result waits in the table of `kept`.
 //!
-//! The rest is a resource, `runtime://results/{handle}`, and an argument, `next`, of the same tool:
-//! some clients give a model only one of the two. The argument is in the tool's schema, and those it
-//! stands beside do not matter: clients that hold a model to the schema make it write all that are
-//! required.
+//! The rest is a resource, `runtime://results/{handle}`, and an argument of the same tool, `next`
+//! where no field of its own has that name: some clients give a model only one of the two. The
+//! argument is in the tool's schema, and those it stands beside do not matter: clients that hold a
+//! model to the schema make it write all that are required. It is advised only where the tool has
+//! it: to an API, a handle would be one more call.
 
 mod kept;
 
@@ -22,7 +23,7 @@ use super::{
     trail::{Origin, Trail},
 };
 use crate::{
-    catalog::{NEXT_ARGUMENT as NEXT, SideEffect, ToolName, Trust, View, ViewTool},
+    catalog::{SideEffect, ToolName, Trust, View, ViewTool},
     governance,
     identity::Caller,
     json::{self, Kind, OwnedRaw, Raw, write_string},
@@ -89,7 +90,7 @@ pub(crate) async fn within_budget(
     let kept = &trail.core.shared.kept;
     let owner = owner(&trail.view, trail.caller);
     let handle = kept.keep(owner, tool.name.clone(), budget, rest, now_ms);
-    tell(supplement, &missing, handle.as_deref(), true);
+    tell(supplement, &missing, handle.as_deref(), tool.next_argument, true);
     if is_text {
         let text =
             json::guard(&json).ok().and_then(|json| json.root().as_str().map(Cow::into_owned));
@@ -132,18 +133,30 @@ pub(crate) fn owner(view: &View, caller: Caller) -> ResultOwner {
     ResultOwner { tenant, client_application, caller }
 }
 
-/// Says what is missing and how to get it.
-fn tell(supplement: &mut Supplement, missing: &Missing, handle: Option<&str>, is_first: bool) {
+/// Says what is missing and how to get it, in an `argument` too where the tool has one for that.
+fn tell(
+    supplement: &mut Supplement,
+    missing: &Missing,
+    handle: Option<&str>,
+    argument: Option<&str>,
+    is_first: bool,
+) {
     let what = match (is_first, *missing == Missing::default()) {
         (true, _) => format!("This result was cut: {missing}"),
         (false, false) => format!("This is not all of the rest: {missing}"),
         (false, true) => "This is not all of the rest".to_owned(),
     };
     let note = match handle {
-        Some(handle) => format!(
-            "{what}. For more, read the resource {KEPT_RESULTS}{handle}, or call this tool with \
-             {{\"{NEXT}\":\"{handle}\"}}; its other arguments do not matter then."
-        ),
+        Some(handle) => {
+            let by_call = argument.map(|argument| {
+                format!(
+                    ", or call this tool with {{\"{argument}\":\"{handle}\"}}; its other arguments do \
+                     not matter then"
+                )
+            });
+            let by_call = by_call.unwrap_or_default();
+            format!("{what}. For more, read the resource {KEPT_RESULTS}{handle}{by_call}.")
+        }
         None if is_first => {
             format!("{what}. The rest is too large to be kept: ask for less at a time.")
         }
@@ -151,7 +164,10 @@ fn tell(supplement: &mut Supplement, missing: &Missing, handle: Option<&str>, is
     };
     supplement.notes.push(note.into());
     let uri = handle.map(|handle| format!("{KEPT_RESULTS}{handle}"));
-    let meta = json!({ META: { "uri": uri, NEXT: handle, "missing": missing } });
+    let next = handle.filter(|_| argument.is_some());
+    let argument = argument.filter(|_| handle.is_some());
+    let rest = json!({ "uri": uri, "next": next, "argument": argument, "missing": missing });
+    let meta = json!({ META: rest });
     supplement.meta = serde_json::to_vec(&meta).ok();
 }
 
@@ -169,12 +185,14 @@ pub(crate) enum Asked {
 /// Looks for the argument that asks for a part. Clients that must name every argument send `null`,
 /// and models an empty text.
 pub(crate) fn asked_for(tool: &ViewTool, arguments: Option<Raw<'_>>) -> Asked {
-    let Some(arguments) = arguments.filter(|_| tool.takes_next()) else { return Asked::Nothing };
-    let Some(next) = arguments.get(NEXT) else { return Asked::Nothing };
+    let (Some(arguments), Some(name)) = (arguments, tool.next_argument) else {
+        return Asked::Nothing;
+    };
+    let Some(next) = arguments.get(name) else { return Asked::Nothing };
     match next.as_str() {
         Some(handle) if !handle.is_empty() => Asked::Part(handle.into_owned()),
         None if next.kind() != Kind::Null => Asked::Nothing,
-        _ => Asked::NothingSaid(arguments.without(&[NEXT])),
+        _ => Asked::NothingSaid(arguments.without(&[name])),
     }
 }
 
@@ -195,7 +213,7 @@ pub(crate) async fn next(
                     arguments.";
         return Ok(ToolOutcome::Failure { text: text.to_owned() });
     };
-    tell(supplement, &part.missing, handle.as_deref(), false);
+    tell(supplement, &part.missing, handle.as_deref(), tool.next_argument, false);
     Ok(ToolOutcome::Success { structured_json: Some(part.json), text: None })
 }
 
@@ -281,11 +299,12 @@ pub(crate) async fn read(
     // What is left may be in a very long list of pieces, of which each part takes a copy.
     let wanted = uri.to_owned();
     let next = offload::run(origin.core, origin.view, move || readable.part(&wanted)).await?;
-    let Some(NextPart { part, handle, .. }) = next else {
+    let Some(NextPart { part, handle, tool }) = next else {
         return Ok(Err(mcp::unknown_resource(uri)));
     };
     let mut supplement = Supplement::NONE;
-    tell(&mut supplement, &part.missing, handle.as_deref(), false);
+    let argument = origin.view.tool(tool.as_str()).and_then(|tool| tool.next_argument);
+    tell(&mut supplement, &part.missing, handle.as_deref(), argument, false);
     let is_modern = origin.revision.is_some_and(mcp::Revision::is_modern);
     let meta = if is_modern { supplement.meta.take() } else { None };
     Ok(Ok((mcp::json_resource(uri, &part.json, &supplement), meta)))

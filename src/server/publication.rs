@@ -237,6 +237,12 @@ impl Publication {
         self.change_locked(&mut past, intent, Source::Past(version), |current| {
             let mut older = current.clone();
             older.undo(replaced.into_values())?;
+            if older.is_empty() && !current.is_empty() {
+                return Err(ChangeError::Refused(format!(
+                    "the catalog was empty at version {version}, and everything would go: name a \
+                     later version, or delete what is to go"
+                )));
+            }
             Ok(older)
         })
     }

@@ -123,6 +123,8 @@ fn a_wrong_change_leaves_everything_as_it_was() {
         assert!(matches!(error, Err(ChangeError::Log(ChangeLogError::NoSuchVersion { .. }))));
         let error = apply(publication, "", true);
         assert!(matches!(error, Err(ChangeError::Refused(_))));
+        let error = publication.rollback(Intent::own(Action::Rollback), 0);
+        assert!(matches!(error, Err(ChangeError::Refused(_))), "all would go");
         let stale = Intent { expected: Some(0), ..Intent::own(Action::Apply) };
         let error = publication.apply(stale, read(&tool("late")), false);
         assert!(matches!(error, Err(ChangeError::Conflict(_))));

@@ -91,8 +91,9 @@ impl ToolCall {
             Work::Rest { tool, request } => {
                 let environment = self.along.environment(&self.trail);
                 let call = self.trail.core.rest.run(&tool.tool, request, &environment);
-                let Called { result, status, elapsed } = call.await;
+                let Called { result, status, retry_after, elapsed } = call.await;
                 self.trail.downstream = Some((status, elapsed));
+                self.trail.retry_after = retry_after;
                 let outcome = match result {
                     Ok(outcome) if tool.has_output_schema => outcome.structured(),
                     Ok(outcome) => outcome,

@@ -115,6 +115,8 @@ pub(crate) struct Trail {
     pub(crate) repairs: u32,
     /// The status of the API's answer, and the time it took.
     pub(crate) downstream: Option<(Option<u16>, Duration)>,
+    /// How long the API asks to be left alone.
+    pub(crate) retry_after: Option<Duration>,
     /// Whether the result was cut to the tool's budget.
     pub(crate) cut: bool,
     decision: Decision,
@@ -177,6 +179,7 @@ impl Trail {
             request_bytes: 0,
             repairs: 0,
             downstream: None,
+            retry_after: None,
             cut: false,
             decision: Decision::Allowed,
             reason: ALLOWED,

@@ -227,7 +227,15 @@ fields = [{ source_field_name = "next", location = "query", type = "integer" }]"
     assert!(service.is_quiet());
     client.called("needing", json!({ "q": 2, "next": "" }));
     assert_eq!(service.asked().target, "/list?q=2");
-    client.called("own", json!({ "next": 7 }));
+    let own = client.called("own", json!({ "next": 7 }));
     assert_eq!(service.asked().target, "/list?next=7");
+    // The advice makes no second call.
+    let rest_of_own = handle(&own).unwrap();
+    let note = own["content"][1]["text"].as_str().unwrap();
+    assert!(note.contains(&json!({ "next_part": rest_of_own }).to_string()), "{note}");
+    assert_eq!(own["_meta"]["io.ringway/rest"]["argument"], "next_part");
+    let part = client.called("own", json!({ "next_part": rest_of_own }));
+    assert_eq!(part["structuredContent"]["continues"][0]["rows"], json!([3, 4, 5]), "{part}");
+    assert!(service.is_quiet());
     assert_eq!(client.called("whole", json!({ "next": rest }))["isError"], true);
 }

@@ -183,6 +183,9 @@ fn history_tells_who_did_what_and_outlives_crashes() {
     let same = server.command(&["rollback", "6"]).succeeded().stdout;
     assert!(same.contains("0 added, 0 changed, 0 removed"), "{same}");
     server.command(&["rollback", "7"]).failed_with(&["no version 7"]);
+    for arguments in [&["rollback", "0"][..], &["rollback", "0", "--dry-run"]] {
+        server.command(arguments).failed_with(&["the catalog was empty at version 0"]);
+    }
     for text in [history, shown, server.command(&["history", "2"]).succeeded().stdout] {
         assert!(!text.contains("hidden-4711"), "{text}");
     }

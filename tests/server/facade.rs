@@ -14,10 +14,12 @@ const ITEM: (&str, &str, &str, &str) = (
 );
 
 /// A tool for each way an API can answer.
-const WAYS: [(&str, &str, &str, &str); 4] = [
+const WAYS: [(&str, &str, &str, &str); 6] = [
     ITEM,
     ("missing", "GET", "/missing", ""),
     ("broken", "GET", "/broken", ""),
+    ("busy", "GET", "/busy", ""),
+    ("paced", "GET", "/paced", ""),
     ("slow", "GET", "/silence", "total_timeout_ms = 200"),
 ];
 
@@ -25,6 +27,8 @@ fn api() -> Service {
     Service::start(|asked| match &*asked.target {
         "/missing" => Plan::Answer(answer("404 Not Found", &[], b"no such item")),
         "/broken" => Plan::Answer(answer("500 Internal Server Error", &[], b"")),
+        "/busy" => Plan::Answer(answer("503 Service Unavailable", &[], b"")),
+        "/paced" => Plan::Answer(answer("429 Too Many", &[("Retry-After", "7")], b"")),
         "/silence" => Plan::Silence,
         target => Plan::Answer(json_answer(&json!({ "target": target, "n": 1.5 }).to_string())),
     })
@@ -82,6 +86,12 @@ fn the_status_says_who_is_to_blame() {
     assert_eq!(told["status"], "invalid_arguments");
     // No body stands for no arguments.
     client.send(&request("POST", "tools/missing")).expect(422);
+    // When to come back is what the API says, or nothing.
+    for (tool, when) in [("paced", Some("7")), ("busy", None)] {
+        let told = call(&client, tool, &json!({})).expect(503);
+        assert_eq!(told.json()["status"], "api_busy");
+        assert_eq!(told.header("Retry-After"), when, "{tool}");
+    }
 }
 
 #[test]

@@ -257,7 +257,6 @@ fn bombs_and_floods_end_as_errors() {
             }
             "/declared" => b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n".to_vec(),
             "/huge" => answer("200 OK", &[], &vec![b'x'; 5 << 20]),
-            "/deep" => json_answer(&"[".repeat(100_000)),
             "/head" => {
                 let big = "x".repeat(100_000);
                 answer("200 OK", &[("X-Big", &big)], b"")
@@ -265,7 +264,7 @@ fn bombs_and_floods_end_as_errors() {
             _ => b"nonsense\r\n\r\n".to_vec(),
         })
     });
-    let tools = ["bomb", "declared", "huge", "deep", "head", "nonsense"];
+    let tools = ["bomb", "declared", "huge", "head", "nonsense"];
     let paths: Vec<String> = tools.iter().map(|tool| format!("/{tool}")).collect();
     let declared: Vec<_> =
         tools.iter().zip(&paths).map(|(tool, path)| (*tool, "GET", &**path, "")).collect();
@@ -387,4 +386,44 @@ fn an_api_that_is_not_there_is_a_clear_error() {
     let server = Setup::new().api("http://nowhere.invalid", &[("find", "GET", "/", "")]).start();
     let result = open(&server).called("find", json!({}));
     assert!(error_text(&result).contains("does not resolve"), "{result}");
+}
+
+#[test]
+fn a_good_answer_in_odd_json_is_text_and_a_bad_one_tells_no_address() {
+    let service = Service::start(|asked| match &*asked.target {
+        "/odd" => Plan::Answer(json_answer(r#"{"id":7,"id":8}"#)),
+        "/deep" => Plan::Answer(json_answer(&"[".repeat(100_000))),
+        "/away" => Plan::Answer(answer(
+            "302 Found",
+            &[("Location", "http://db.corp.internal:8080/login")],
+            b"",
+        )),
+        _ => {
+            let detail = format!("http://{}/secret failed", asked.header("Host").unwrap());
+            let body = json!({ "title": "Oops", "detail": detail }).to_string();
+            let kind = [("Content-Type", "application/problem+json")];
+            Plan::Answer(answer("500 Internal Server Error", &kind, body.as_bytes()))
+        }
+    });
+    let tools = [
+        ("odd", "POST", "/odd", ""),
+        ("deep", "GET", "/deep", ""),
+        ("away", "GET", "/away", ""),
+        ("failing", "GET", "/failing", ""),
+    ];
+    let server = Setup::new().api(&service.base(), &tools).start();
+    let client = open(&server).in_session(NEWEST);
+    let odd = client.called("odd", json!({}));
+    assert_eq!(odd["isError"], false, "{odd}");
+    let text = odd["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("HTTP 200: the call was made."), "{text}");
+    assert!(text.ends_with("\n\n{\"id\":7,\"id\":8}"), "{text}");
+    let deep = client.called("deep", json!({}));
+    assert_eq!(deep["isError"], false);
+    assert!(deep["content"][0]["text"].as_str().unwrap().contains("deeper than"));
+    let away = client.called("away", json!({}));
+    assert!(error_text(&away).contains("redirects to another host,"), "{away}");
+    assert!(!error_text(&away).contains("corp"), "{away}");
+    let failing = client.called("failing", json!({}));
+    assert!(error_text(&failing).ends_with("Oops: http://[removed]/secret failed"), "{failing}");
 }

@@ -123,11 +123,11 @@ fn redirecting() -> Api {
 }
 
 #[test]
-fn redirects_are_failures_that_name_the_origin_alone() {
+fn redirects_are_failures_that_name_no_host() {
     let api = redirecting();
     let told = failure(call(&tool(&api, ""), &request("GET", "/away")));
-    assert!(told.contains("redirects to https://login.example.com,"), "{told}");
-    assert!(!told.contains("state"), "{told}");
+    assert!(told.contains("redirects to another host,"), "{told}");
+    assert!(!told.contains("state") && !told.contains("example"), "{told}");
     let told = failure(call(&tool(&api, ""), &request("GET", "/one")));
     assert!(told.contains("within the same host"), "{told}");
 }
@@ -139,7 +139,7 @@ fn a_connection_may_follow_redirects_of_its_own_origin() {
     assert_eq!(call(&tool, &request("GET", "/one")), json("\"/v1/three\""));
     assert_eq!(api.connections(), 1, "over one connection");
     assert!(failure(call(&tool, &request("GET", "/loop"))).starts_with("HTTP 302"));
-    assert!(failure(call(&tool, &request("GET", "/away"))).contains("login.example.com"));
+    assert!(failure(call(&tool, &request("GET", "/away"))).contains("to another host"));
     assert!(failure(call(&tool, &request("POST", "/one"))).starts_with("HTTP 302"));
 }
 
