@@ -112,8 +112,8 @@ impl Reason {
             }
             Self::UnknownTool => "There is no such tool here. List the tools again.",
             Self::ToolGone => {
-                "This tool was removed or renamed. List the tools again and use what takes its \
-                 place."
+                "This tool was removed or renamed, or is withheld for now. List the tools again \
+                 and use what is there."
             }
             Self::RateLimited => "Too many requests. Wait before the next one.",
             Self::QuotaExceeded => "Too many calls. Wait before the next one.",

@@ -25,6 +25,7 @@ use super::arguments::{self, Arguments, SentDefault};
 use super::check::{Check, object, read};
 use super::error::{FieldProblem, InvalidArguments};
 use super::keys::is_key;
+use super::validator::Validator;
 use super::{Dialect, FieldRule, Location};
 use crate::json::{self, OwnedRaw, Raw, write_string};
 
@@ -144,6 +145,7 @@ impl PassedPlan {
             };
             return Ok(Passed { plan, notes });
         };
+        notes.extend(unfit_constants(&json::to_value(source.as_raw()), rules));
         let schema = json::to_value(changed.as_raw());
         let check = match (check(&schema), &source_check) {
             (Ok(check), _) => Some(check),
@@ -358,8 +360,30 @@ fn other_key(rule: &FieldRule) -> Option<&'static str> {
         ("schema", rule.schema.is_some()),
         ("enum", rule.allowed.is_some()),
         ("additional_properties", rule.additional_properties.is_some()),
+        ("mcp_header", rule.mcp_header.is_some()),
     ];
     said.into_iter().find_map(|(key, is_said)| is_said.then_some(key))
+}
+
+/// What there is to say of constants that the server's own words for the argument do not allow. Where
+/// these lead elsewhere in the schema, nothing is known here.
+fn unfit_constants<'a>(
+    schema: &'a Value,
+    rules: &'a [FieldRule],
+) -> impl Iterator<Item = String> + 'a {
+    rules.iter().filter_map(|rule| {
+        let name = &rule.source_field_name;
+        let constant = rule.constant.as_ref()?;
+        let of_argument = schema.get("properties")?.get(name)?;
+        let is_bounded = bounds::problem(of_argument).is_none();
+        let validator = is_bounded.then(|| Validator::compile(of_argument).ok())??;
+        (!validator.accepts_value(constant)).then(|| {
+            format!(
+                "the constant of `{name}` is not what the server takes there: its calls will be \
+                 refused"
+            )
+        })
+    })
 }
 
 /// What arguments are held to; the reason where they are not.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::LogLevel;
 use super::initialize::read_capabilities;
+use super::{LogLevel, Revision};
 use crate::json::{Kind, Raw};
 use crate::rpc::{Message, RpcError};
 use crate::sessions::ClientCapabilities;
@@ -103,7 +103,7 @@ impl<'a> Envelope<'a> {
         self.revision = revision.ok_or_else(|| wrong(PROTOCOL_VERSION, "a string"))?;
         let capabilities = capabilities.filter(|value| value.kind() == Kind::Object);
         let capabilities = capabilities.ok_or_else(|| wrong(CLIENT_CAPABILITIES, "an object"))?;
-        self.capabilities = read_capabilities(capabilities);
+        self.capabilities = read_capabilities(capabilities, Revision::V20260728);
         Ok(())
     }
 }

@@ -194,7 +194,9 @@ pub(super) fn initialize<'a>(
     };
     Ok(Initialization {
         revision,
-        capabilities: capabilities.map_or(ClientCapabilities::NONE, read_capabilities),
+        capabilities: capabilities.map_or(ClientCapabilities::NONE, |capabilities| {
+            read_capabilities(capabilities, revision)
+        }),
         result: ResultBody::Owned(server.result(
             revision,
             Offers::of(view, revision),
@@ -205,8 +207,9 @@ pub(super) fn initialize<'a>(
     })
 }
 
-/// What is not known is passed over: revisions to come add capabilities.
-pub(super) fn read_capabilities(capabilities: Raw<'_>) -> ClientCapabilities {
+/// What is not known is passed over: revisions to come add capabilities. Nor does what a revision has
+/// no words for count: such a client could not be asked in a form that it knows.
+pub(super) fn read_capabilities(capabilities: Raw<'_>, revision: Revision) -> ClientCapabilities {
     type Known = ClientCapabilities;
     let mut all = Known::NONE;
     let mut add = |known: Known, is_there: bool| {
@@ -229,9 +232,11 @@ pub(super) fn read_capabilities(capabilities: Raw<'_>) -> ClientCapabilities {
                 add(Known::SAMPLING_CONTEXT, has("context"));
             }
             "elicitation" => {
-                // An empty object means forms: they came first.
-                add(Known::ELICITATION_FORM, has("form") || !has("url"));
-                add(Known::ELICITATION_URL, has("url"));
+                // An empty object means forms: they came first, and pages with 2025-11-25.
+                let has_url = has("url") && revision >= Revision::V20251125;
+                let has_form = has("form") || !has_url;
+                add(Known::ELICITATION_FORM, has_form && revision >= Revision::V20250618);
+                add(Known::ELICITATION_URL, has_url);
             }
             "tasks" => add(Known::TASKS, true),
             _ => {}

@@ -173,8 +173,14 @@ pub fn relayed_error(mut error: RpcError, is_read: bool, revision: Revision) -> 
     error.code = match error.code {
         code::RESOURCE_NOT_FOUND if revision.is_modern() => code::INVALID_PARAMS,
         code::INVALID_PARAMS if is_read && !revision.is_modern() => code::RESOURCE_NOT_FOUND,
-        // Told of the way to the upstream, and no business of the client's.
+        // Told of the way to the upstream, and no business of the client's: it would take them for
+        // told of its own request.
         code::PARSE_ERROR | code::INVALID_REQUEST => code::INTERNAL_ERROR,
+        code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION => {
+            error.data = None;
+            code::INTERNAL_ERROR
+        }
+        code::MISSING_CAPABILITY if !revision.is_modern() => code::SERVER,
         URL_ELICITATION_REQUIRED if revision != Revision::V20251125 => code::SERVER,
         other => other,
     };
@@ -354,5 +360,12 @@ mod tests {
         assert_eq!(coded(-32042, false, Revision::V20251125), -32042);
         assert_eq!(coded(-32042, false, Revision::V20250618), -32000);
         assert_eq!(coded(-32042, false, Revision::V20260728), -32000);
+        assert_eq!(coded(-32021, false, Revision::V20260728), -32021);
+        assert_eq!(coded(-32021, false, Revision::V20251125), -32000);
+        for of_the_way in [-32020, -32022] {
+            let error = RpcError::new(of_the_way, "no").with_data("{}");
+            let told = relayed_error(error, false, Revision::V20260728);
+            assert_eq!((told.code, told.data), (-32603, None));
+        }
     }
 }

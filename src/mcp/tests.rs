@@ -154,14 +154,17 @@ fn a_client_is_remembered_as_it_introduced_itself() {
         .with(ClientCapabilities::ELICITATION_FORM);
     assert_eq!(initialization.capabilities, expected);
 
-    for (elicitation, form, url) in [
-        (r#"{"url":{}}"#, false, true),
-        (r#"{"url":{},"form":{}}"#, true, true),
-        (r#"{"other":{}}"#, true, false),
+    for (revision, elicitation, form, url) in [
+        ("x", r#"{"url":{}}"#, false, true),
+        ("x", r#"{"url":{},"form":{}}"#, true, true),
+        ("x", r#"{"other":{}}"#, true, false),
+        ("2025-06-18", r#"{"url":{}}"#, true, false),
+        ("2025-03-26", r#"{"form":{},"url":{}}"#, false, false),
+        ("2024-11-05", "{}", false, false),
     ] {
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{
-                "protocolVersion":"x","capabilities":{{"elicitation":{elicitation}}}}}}}"#
+                "protocolVersion":"{revision}","capabilities":{{"elicitation":{elicitation}}}}}}}"#
         );
         let Step::Initialize(initialization) = client.send(&text) else { panic!() };
         let capabilities = initialization.capabilities;

@@ -2,6 +2,7 @@
 //! counted and recorded as it is written.
 
 use super::{
+    confirm::Unconfirmed,
     ending::{Ended, Ending, Refused},
     execute::{Asking, Entry},
     input_required,
@@ -14,6 +15,7 @@ use crate::{
     audit,
     mcp::{self, Caching, Revision, Supplement, ToolOutcome},
     rpc::{Id, Message, OwnedId, Reply, ResultBody, RpcError, code},
+    sessions::ClientCapabilities,
     telemetry::{MethodLabel, OutcomeLabel},
 };
 
@@ -115,6 +117,9 @@ pub(super) fn answered(
             return closed(trail, outcome, id, body);
         }
         Ending::Refused(Refused::Unknown) => Err(mcp::unknown_tool(trail.asked())),
+        Ending::Refused(Refused::Unconfirmed(Unconfirmed::CannotAsk)) if revision.is_modern() => {
+            Err(mcp::missing_capabilities(ClientCapabilities::ELICITATION_FORM))
+        }
         Ending::Refused(refused) => failure(refused.text(&trail), revision),
         Ending::Cancelled => {
             drop(trail);

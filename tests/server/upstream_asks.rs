@@ -271,8 +271,10 @@ fn what_destroys_is_confirmed_by_the_user() {
         let result = client.in_session(NEWEST).called(tool, arguments.clone());
         assert!(text(&result).contains("has not declared elicitation"), "{result}");
         let body = modern(1, "tools/call", json!({ "name": tool, "arguments": arguments }));
-        let result = &ask(&client, &body)["result"];
-        assert!(text(result).contains("has not declared elicitation"), "{result}");
+        let refused = client.send(&with(&client, &body, &headers(&body))).expect(400).json();
+        assert_eq!(refused["error"]["code"], -32021, "{refused}");
+        let needed = &refused["error"]["data"]["requiredCapabilities"];
+        assert_eq!(needed, &json!({ "elicitation": { "form": {} } }), "{refused}");
         let path = format!("/runtime/demo/public/tools/{tool}");
         let facade = client.send(&Request::new("POST", &path).json(arguments));
         assert!(facade.text().contains("must be confirmed"), "{}", facade.text());

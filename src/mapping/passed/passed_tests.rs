@@ -108,6 +108,26 @@ fn schemas_that_go_round_end() {
 }
 
 #[test]
+fn a_constant_that_the_server_will_refuse_is_told() {
+    let schema =
+        r##"{"type":"object","properties":{"bytes":{"type":"integer"},"to":{"$ref":"#/x"}}}"##;
+    let fixed = |source: &str, constant: Value| FieldRule {
+        constant: Some(constant),
+        ..FieldRule::new(source, Location::Body)
+    };
+    let notes = |rule| compiled(schema, &[rule]).unwrap().notes;
+    let is_told = |notes: Vec<String>| notes.iter().any(|note| note.contains("`bytes`"));
+    assert!(is_told(notes(fixed("bytes", json!("text")))));
+    assert!(!is_told(notes(fixed("bytes", json!(7)))));
+    assert!(!is_told(notes(fixed("to", json!(7)))));
+    let mirrored = FieldRule {
+        mcp_header: Some("Bytes".to_owned()),
+        ..FieldRule::new("bytes", Location::Body)
+    };
+    assert!(PassedPlan::faults(&[mirrored])[0].contains("remove `mcp_header`"));
+}
+
+#[test]
 fn errors_have_the_names_that_clients_know() {
     let rule = |source: &str| FieldRule::new(source, Location::Body);
     let renamed = FieldRule { exposed_field_name: Some("who".to_owned()), ..rule("user") };
