@@ -25,6 +25,8 @@ pub(crate) struct Sockets {
 
 /// How long the tasks left over after the grace time may take to go.
 const END_WITHIN: Duration = Duration::from_secs(1);
+/// How long upstream servers have, all together, to let their sessions go when the process ends.
+const GOODBYES_WITHIN: Duration = Duration::from_secs(2);
 
 /// Runs a core until it is told to stop and has finished what it could in the grace time.
 pub(crate) async fn run(core: Rc<Core>, sockets: Sockets, inbox: InboxReceiver<CoreMessage>) {
@@ -56,6 +58,11 @@ pub(crate) async fn run(core: Rc<Core>, sockets: Sockets, inbox: InboxReceiver<C
         tracing::warn!(core = core.index, open, "not all was finished in the grace time");
     }
     core.write_behind.flush(&core);
+    if core.shared.core_is_done()
+        && rt::timeout(GOODBYES_WITHIN, core.upstreams.end_all()).await.is_err()
+    {
+        tracing::info!("upstream servers were not all told in time that their sessions are over");
+    }
     rt::end_tasks(END_WITHIN).await;
     core.write_behind.flush(&core);
 }

@@ -5,7 +5,7 @@ use std::{
     ops::Deref,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -85,6 +85,8 @@ pub(crate) struct Shared {
     /// How much everybody has used of what they may.
     pub(crate) limiter: Limiter,
     driver: OnceLock<&'static str>,
+    /// Cores that have answered all they will.
+    cores_done: AtomicUsize,
 }
 
 impl Deref for Shared {
@@ -153,6 +155,7 @@ impl Shared {
             ),
             limiter: Limiter::default(),
             driver: OnceLock::new(),
+            cores_done: AtomicUsize::new(0),
             parts,
         }
     }
@@ -195,6 +198,11 @@ impl Shared {
     /// A core runs, and says how.
     pub(crate) fn core_runs(&self, driver: &'static str) {
         let _ = self.driver.set(driver);
+    }
+
+    /// A core has answered all it will before the process ends. Tells whether it is the last one.
+    pub(crate) fn core_is_done(&self) -> bool {
+        self.cores_done.fetch_add(1, Ordering::AcqRel) + 1 == self.cores()
     }
 
     pub(crate) fn cores(&self) -> usize {

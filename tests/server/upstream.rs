@@ -193,6 +193,20 @@ fn the_end_of_a_session_ends_those_at_its_servers() {
     assert_eq!(upstream.state()["deleted"].as_u64(), Some(before + 1));
 }
 
+#[test]
+fn the_end_of_the_process_ends_the_sessions_at_servers() {
+    let upstream = Upstream::start("2025-11-25", &[]);
+    let mut server = before(&upstream, "");
+    let clients = [client(&server), client(&server)];
+    clients.iter().for_each(echoes);
+    assert!(upstream.state()["sessions"].as_u64() >= Some(2));
+    server.stop();
+    assert_eq!(upstream.state()["sessions"], 0, "{}", upstream.state());
+    // They are opened again when they are needed.
+    server.start();
+    clients.into_iter().for_each(|client| echoes(&client.at(&server)));
+}
+
 /// What an operator says of a tool whose name holds a slash.
 const SLASH: &str = r#"
 [[tool]]

@@ -316,6 +316,15 @@ impl Upstreams {
         Box::pin(self.0.end_session(session)).await;
     }
 
+    /// Ends the sessions at all servers, of all cores: the process ends, and opens others when it is
+    /// back.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves servers to find out by themselves.
+    pub async fn end_all(&self) {
+        Box::pin(self.0.end_all()).await;
+    }
+
     /// Tells the servers at which a client's session has sessions that its roots are others now.
     pub fn roots_changed(&self, session: SessionKey) {
         self.0.roots_changed(session);

@@ -500,6 +500,13 @@ impl AtServers {
         take_out(&mut table, |key, _| is_its(key))
     }
 
+    /// Takes out all there are.
+    pub(super) fn take_all(&self) -> Vec<Arc<Session>> {
+        let mut table = self.table.lock();
+        table.wanted.clear();
+        take_out(&mut table, |_, _| true)
+    }
+
     /// Takes out those that nobody used for so long and that nobody listens to. Whether any are left.
     pub(super) fn take_idle(&self, now: Instant, idle_max: Duration) -> (Vec<Arc<Session>>, bool) {
         let mut table = self.table.lock();

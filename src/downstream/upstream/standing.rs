@@ -6,6 +6,7 @@
 //! `subscriptions/listen`, which says what is wanted. Either way it is opened again when it breaks,
 //! later each time, as long as something is wanted.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ use super::sessions::{Key, Passed, Session, Whose};
 use super::stream::{Came, Stream};
 use super::{SessionScope, Wanted};
 
+/// How many servers are told at once that sessions are over.
+const GOODBYES_AT_ONCE: usize = 16;
 /// Between two tries to open a stream.
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
 const BACKOFF_MAX: Duration = Duration::from_mins(1);
@@ -93,6 +96,30 @@ impl Office {
         for session in self.servers().take_of(client) {
             session.end();
             Errand::own(self, &session.server).goodbye(&session).await;
+        }
+    }
+
+    pub(super) async fn end_all(self: &Rc<Self>) {
+        let left = Rc::new(RefCell::new(self.servers().take_all()));
+        let lanes = GOODBYES_AT_ONCE.min(left.borrow().len());
+        let ended: Vec<_> = (0..lanes)
+            .map(|_| {
+                let (sender, receiver) = rt::oneshot();
+                let (office, left) = (Rc::clone(self), Rc::clone(&left));
+                rt::spawn(async move {
+                    let next = || left.borrow_mut().pop();
+                    while let Some(session) = next() {
+                        session.end();
+                        Errand::own(&office, &session.server).goodbye(&session).await;
+                    }
+                    // Who waited may have gone.
+                    let _ = sender.send(());
+                });
+                receiver
+            })
+            .collect();
+        for lane in ended {
+            let _ = lane.await;
         }
     }
 
