@@ -203,8 +203,17 @@ impl BoundListener {
         self.serve_within(HANDSHAKES_MAX, tls, stop, handler).await
     }
 
-    /// As [`serve`](Self::serve), with at most `handshakes_max` handshakes at once.
-    pub(super) async fn serve_within<H, F>(
+    /// As [`serve`](Self::serve), with at most `handshakes_max` handshakes at once, where that is
+    /// less than a listener has anyway.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`serve`](Self::serve).
+    ///
+    /// # Cancel safety
+    ///
+    /// That of [`serve`](Self::serve).
+    pub async fn serve_within<H, F>(
         self,
         handshakes_max: usize,
         tls: Option<ServerTls>,
@@ -217,7 +226,7 @@ impl BoundListener {
     {
         let mut said: Option<Instant> = None;
         let acceptor = Acceptor::new(self.socket)?;
-        let handshakes = Rc::new(Handshakes::new(handshakes_max));
+        let handshakes = Rc::new(Handshakes::new(handshakes_max.min(HANDSHAKES_MAX)));
         let mut stopping = false;
         loop {
             if handshakes.is_full() && !stop.is_stopped() {

@@ -10,6 +10,51 @@ const HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Small bodies are not counted: they are bounded by the number of connections.
 const COUNTED_BYTES_MIN: usize = 16 * 1024;
 
+/// Descriptors that clients never get: those of the store, the audit log and the operators. Of a
+/// high limit it is this share of it.
+const KEPT_DESCRIPTORS_MIN: usize = 64;
+const KEPT_DESCRIPTORS_SHARE: usize = 16;
+/// And for each core: its ring or poll, its wakers, its listeners, a connection on its way out.
+const CORE_DESCRIPTORS: usize = 16;
+/// What a place can take: its connection, one to the upstream that it calls or that rests there,
+/// and one in a TLS handshake, of which there are no more than places.
+const PLACE_DESCRIPTORS: usize = 3;
+
+/// The process may open too few files to serve anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the process may have {limit} files open, and {cores} cores need {needed} at least; raise the \
+     limit (`ulimit -n`, or LimitNOFILE of the service) or set runtime.cores lower"
+)]
+pub struct TooFewDescriptors {
+    limit: usize,
+    cores: usize,
+    needed: usize,
+}
+
+/// How many connections each of `cores` may hold where `wanted` are set and the process may have
+/// `limit` descriptors: clients alone must not be able to use them up.
+pub(crate) fn places(
+    wanted: usize,
+    cores: usize,
+    limit: usize,
+) -> Result<usize, TooFewDescriptors> {
+    let of_cores = cores.saturating_mul(CORE_DESCRIPTORS);
+    let kept = KEPT_DESCRIPTORS_MIN.max(limit / KEPT_DESCRIPTORS_SHARE).saturating_add(of_cores);
+    let of_each = limit.saturating_sub(kept) / cores.max(1);
+    let fitting = of_each / PLACE_DESCRIPTORS;
+    if fitting == 0 {
+        let each = CORE_DESCRIPTORS + PLACE_DESCRIPTORS;
+        let used = cores.saturating_mul(each);
+        let share = KEPT_DESCRIPTORS_SHARE;
+        let needed = used
+            .saturating_add(KEPT_DESCRIPTORS_MIN)
+            .max(used.saturating_mul(share).div_ceil(share - 1));
+        return Err(TooFewDescriptors { limit, cores, needed });
+    }
+    Ok(wanted.min(fitting))
+}
+
 /// The connections of one core.
 #[derive(Debug)]
 pub(crate) struct Connections {
@@ -106,6 +151,32 @@ mod tests {
         drop(first);
         assert_eq!(connections.open(), 1);
         assert!(connections.admit().is_some());
+    }
+
+    #[test]
+    fn clients_leave_descriptors_for_everything_else() {
+        assert_eq!(places(20_000, 2, 1 << 20), Ok(20_000));
+        assert_eq!(places(20_000, 64, usize::MAX), Ok(20_000));
+        assert_eq!(places(20_000, 1, 1024), Ok((1024 - 64 - 16) / 3));
+        assert_eq!(places(20_000, 4, 32_768), Ok((32_768 - 2048 - 64) / 12));
+        assert_eq!(places(10, 1, 1024), Ok(10));
+        for limit in 0..5000 {
+            for cores in [1, 2, 7, 64] {
+                let kept = 64.max(limit / 16) + cores * 16;
+                match places(usize::MAX, cores, limit) {
+                    Ok(fitting) => assert!(fitting > 0 && fitting * cores * 3 + kept <= limit),
+                    Err(error) => assert!(limit < error.needed, "{error}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_to_be_needed_is_enough() {
+        for cores in [1, 2, 64, 300] {
+            let needed = places(1, cores, 64).unwrap_err().needed;
+            assert!(places(1, cores, needed).is_ok(), "{cores}");
+        }
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Core {
             metrics: shared.core_metrics(index),
             clock: Clock::new(),
             stop: Stop::new(),
-            connections: Rc::new(Connections::new(settings.http.connections_max)),
+            connections: Rc::new(Connections::new(shared.connections_max)),
             streams: RefCell::new(streams),
             outlets: Rc::new(Outlets::new(index, settings.runtime.mcp.sse.outlet_bytes_max)),
             rest,

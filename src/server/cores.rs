@@ -70,7 +70,10 @@ pub(crate) async fn run(core: Rc<Core>, sockets: Sockets, inbox: InboxReceiver<C
 async fn listen(core: Rc<Core>, plane: Plane, listener: BoundListener, tls: Option<ServerTls>) {
     let (stop, serving) = (core.stop.clone(), core.clone());
     let served = listener
-        .serve(tls, stop, move |accepted| connection::serve(serving.clone(), plane, accepted))
+        // A handshake has no place yet, but a descriptor.
+        .serve_within(core.shared.connections_max, tls, stop, move |accepted| {
+            connection::serve(serving.clone(), plane, accepted)
+        })
         .await;
     if let Err(error) = served {
         tracing::error!(core = core.index, %error, "a listener failed; the core stops accepting");

@@ -106,6 +106,7 @@ impl Cores {
             boot: identity.boot,
             inboxes,
             started_ms: 0,
+            connections_max: 100,
             runtime_address: "127.0.0.1:0".parse().unwrap(),
             settings,
         }));

@@ -55,6 +55,8 @@ pub(crate) struct Parts {
     pub(crate) started_ms: u64,
     /// Where clients are accepted.
     pub(crate) runtime_address: SocketAddr,
+    /// Connections each core may hold: as set, or as many as the process has descriptors for.
+    pub(crate) connections_max: usize,
     /// One for each core.
     pub(crate) inboxes: Vec<InboxSender<CoreMessage>>,
 }

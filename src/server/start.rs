@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use super::{
     change_error::ChangeError,
+    connections::{self, TooFewDescriptors},
     core::{self, Core},
     cores,
     message::CoreMessage,
@@ -80,6 +81,9 @@ pub enum StartError {
     /// The certificate or key cannot be used.
     #[error("{0}")]
     Tls(#[from] TlsError),
+    /// The process may open too few files.
+    #[error("{0}")]
+    Descriptors(#[from] TooFewDescriptors),
     /// The store cannot be opened.
     #[error("{0}")]
     Store(#[from] StoreError),
@@ -144,6 +148,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         0 => processors.len(),
         cores => cores,
     };
+    let connections_max = connections_max(&settings, count)?;
     let store = Store::open(&settings.runtime.data_directory, store_options(&settings))?;
     let audit = AuditLog::open(&settings.audit_directory(), &settings.audit)?;
     // Addresses before anything is written: a start that fails must not leave its catalog behind.
@@ -177,6 +182,7 @@ pub fn start(start: Start) -> Result<Running, StartError> {
         boot: identity.boot,
         inboxes,
         started_ms: now_ms,
+        connections_max,
         runtime_address: listeners.runtime_address,
         settings,
     }));
@@ -258,6 +264,22 @@ impl Running {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// How many connections each core may hold.
+fn connections_max(settings: &Settings, cores: usize) -> Result<usize, TooFewDescriptors> {
+    let (wanted, limit) = (settings.http.connections_max, rt::descriptors_max());
+    let fitting = connections::places(wanted, cores, limit)?;
+    if fitting < wanted {
+        tracing::warn!(
+            http.connections_max = wanted,
+            used = fitting,
+            open_files_max = limit,
+            "each core holds fewer connections than set: the process may not have more files \
+             open (`ulimit -n`, or LimitNOFILE of the service)"
+        );
+    }
+    Ok(fitting)
 }
 
 /// A core gathers for one half of `flush_ms`, the store for the other.

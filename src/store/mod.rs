@@ -26,6 +26,7 @@
 //! This room must not know what is in a record, and is the only one that names sled.
 
 mod batch;
+mod closing;
 mod command;
 mod copies;
 mod error;

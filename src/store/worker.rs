@@ -6,10 +6,11 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::closing::{CLOSE_WAIT, Closer};
 use super::command::{Command, Got, Load, Scanned, Written};
 use super::group::{Group, attempt};
 use super::opened::Opened;
-use super::opening::{Place, contained};
+use super::opening::Place;
 use super::queue::{Done, Shared};
 use super::space::Space;
 use super::tail::{self, Tail};
@@ -19,6 +20,9 @@ use crate::rt::OneshotSender;
 /// How often a read-only store looks whether its trouble is over, and a writing one whether
 /// there is still room.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long the engine may take to close in good order: it may have much to write.
+const CLOSE_AT_STOP: Duration = Duration::from_mins(1);
 
 /// Opens the store and starts its thread. Returns when it is open.
 pub(super) fn start(
@@ -96,6 +100,7 @@ struct Worker<'a> {
     space: Space,
     /// None while the engine could not be reopened.
     opened: Option<Opened>,
+    closer: Closer,
     group: Group,
     /// Who waits for the group to be on disk, and for which write.
     waiters: Vec<(u64, OneshotSender<Written>)>,
@@ -122,6 +127,7 @@ impl<'a> Worker<'a> {
         let place = Place::claim(directory, options.cache_bytes)?;
         let mut space = Space::new(&place.directory, options.free_bytes_min);
         let opened = place.open_first(&mut space)?;
+        let closer = Closer::start(&place.directory)?;
         let through = opened.through;
         shared.begin_behind(through.number);
         let tail = Tail::begin(&place.directory, through.identity);
@@ -130,6 +136,7 @@ impl<'a> Worker<'a> {
             place,
             space,
             opened: Some(opened),
+            closer,
             group: Group::default(),
             waiters: Vec::new(),
             taken: through.number,
@@ -257,7 +264,7 @@ impl<'a> Worker<'a> {
 
     fn flush(&mut self) -> Result<(), String> {
         #[cfg(test)]
-        super::tests::stall(&self.place.directory);
+        super::tests::stall(&self.place.directory)?;
         let Some(opened) = &mut self.opened else { return Err("it is not open".to_owned()) };
         attempt(|| opened.flush())?;
         let is_durable = !self.waiters.is_empty();
@@ -330,9 +337,23 @@ impl<'a> Worker<'a> {
 
     /// Opens the engine again after it failed. False: it cannot be opened.
     fn reopen(&mut self) -> bool {
-        // A panic while an engine that failed is closed changes nothing for the next one.
-        let failed = self.opened.take();
-        let _ = contained(|| drop(failed));
+        // Those who wait for an answer wait for this too, but only the first time.
+        let patience = match self.opened.take() {
+            Some(failed) => {
+                self.closer.begin(failed);
+                CLOSE_WAIT
+            }
+            None => Duration::ZERO,
+        };
+        if self.closer.wait(patience).is_none() {
+            let reason = "the storage engine failed and does not let go of its files; if this \
+                          lasts, restart the process";
+            if !patience.is_zero() {
+                tracing::error!(%reason, "the store cannot be reopened yet");
+            }
+            self.shared.set_state(StoreState::ReadOnly { reason: reason.into() });
+            return false;
+        }
         match self.place.open() {
             Ok(opened) => {
                 self.opened = Some(opened);
@@ -392,9 +413,15 @@ impl<'a> Worker<'a> {
         self.shared.settle(self.done);
         let opened = self.opened.take();
         let was_open = opened.is_some();
-        let closed = contained(|| drop(opened));
+        if let Some(opened) = opened {
+            self.closer.begin(opened);
+        }
+        let closed = self.closer.wait(if was_open { CLOSE_AT_STOP } else { Duration::ZERO });
+        if closed.is_none() {
+            tracing::error!("the storage engine does not close; the process ends without it");
+        }
         if was_open
-            && closed.is_ok()
+            && closed == Some(true)
             && !self.is_broken()
             && let Err(error) = self.place.mark_closed()
         {

@@ -233,3 +233,51 @@ fn connections_over_the_limit_are_closed_and_operators_get_in() {
         wire.try_send(&client.message(&ping())) && !wire.is_closed()
     });
 }
+
+/// As the binary alone, with that many files open at most.
+fn with_open_files(count: usize) -> String {
+    format!("ulimit -n {count}; exec \"$0\" serve")
+}
+
+#[test]
+fn clients_alone_do_not_use_up_what_files_may_be_open() {
+    let mut server = Setup::new().set("runtime.cores", 1).prepare();
+    server.start_by(&with_open_files(200), |_| {});
+    server.wait_for_log(0, "fewer connections than set");
+    let status = server.admin("GET", "/status", None).expect(200).json();
+    let places = status["connections_max_per_core"].as_u64().unwrap() as usize;
+    assert!((10..100).contains(&places), "{places}");
+    let client = Client::keyless(&server, "demo/public");
+    let mut held: Vec<Wire> = (0..places)
+        .map(|_| {
+            let mut wire = client.connect();
+            wire.ask(&client.message(&ping())).expect(200);
+            wire
+        })
+        .collect();
+    // More than there are descriptors.
+    let over: Vec<Wire> = (0..300).map(|_| client.connect()).collect();
+    for mut wire in over {
+        assert!(wire.is_closed());
+    }
+    server.command(&["key", "create", "--client", "demo/assistant"]).succeeded();
+    server.admin("GET", "/readyz", None).expect(200);
+    for wire in &mut held {
+        wire.ask(&client.message(&ping())).expect(200);
+    }
+    assert!(!server.log_text().contains("no client can be accepted"), "descriptors ran out");
+    server.stop();
+}
+
+#[test]
+fn too_few_files_are_refused_at_the_start() {
+    let server = Setup::new().set("runtime.cores", 2).prepare();
+    let mut command = std::process::Command::new("sh");
+    command.envs(server.settings().iter().cloned());
+    command.args(["-c", &with_open_files(64), env!("CARGO_BIN_EXE_ringway")]);
+    let done = command.output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(!done.status.success() && said.contains("LimitNOFILE"), "{said}");
+    assert!(said.contains("64 files open"), "{said}");
+    assert!(!server.data().join("store").exists(), "something was written");
+}

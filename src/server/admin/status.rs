@@ -39,6 +39,7 @@ pub(super) fn status(core: &Core) -> Value {
         "started": time::text_of_ms(shared.started_ms),
         "uptime_seconds": shared.started.elapsed().as_secs(),
         "cores": shared.cores(),
+        "connections_max_per_core": shared.connections_max,
         "driver": shared.driver(),
         "store": store,
         "catalog_version": published.snapshot.version(),

@@ -219,6 +219,7 @@ impl Fixture {
             boot: 1,
             inboxes: vec![inbox],
             started_ms: 0,
+            connections_max: 100,
             runtime_address: "127.0.0.1:0".parse().unwrap(),
             settings,
         }));

@@ -60,14 +60,25 @@ fn open(directory: &Path) -> Store {
     Store::open(directory, options()).unwrap()
 }
 
-/// Holds the engine's flush like a disk that stalls, as long as there is a file of this name.
-pub(super) fn stall(directory: &Path) {
+/// Holds the engine's flush like a disk that stalls, as long as there is a file of this name, or
+/// lets it fail where there is one of the other.
+pub(super) fn stall(directory: &Path) -> Result<(), String> {
     while directory.join(STALLED_NAME).exists() {
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    if directory.join(FAILING_NAME).exists() { Err("it fails".to_owned()) } else { Ok(()) }
+}
+
+/// Holds the closing of an engine in the same way.
+pub(super) fn stall_closing(directory: &Path) {
+    while directory.join(HELD_NAME).exists() {
         thread::park_timeout(Duration::from_millis(1));
     }
 }
 
 const STALLED_NAME: &str = "stalled";
+const FAILING_NAME: &str = "failing";
+const HELD_NAME: &str = "held";
 
 fn put(tree: Tree, key: &[u8], value: &[u8]) -> Batch {
     let mut batch = Batch::new();

@@ -206,3 +206,36 @@ fn a_store_on_a_full_disk_opens_read_only_with_the_room_of_its_reserve() {
     assert_eq!(rows(&store, Tree::Sessions).len(), 500);
     store.stop().unwrap();
 }
+
+#[test]
+fn an_engine_that_does_not_close_holds_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    store.write_blocking(put(Tree::Keys, b"before", b"v")).unwrap();
+    let [failing, held] = [FAILING_NAME, HELD_NAME].map(|name| directory.path().join(name));
+    let fail = || {
+        fs::write(&failing, "").unwrap();
+        fs::write(&held, "").unwrap();
+        let error = store.write_blocking(put(Tree::Keys, b"failed", b"v")).unwrap_err();
+        assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
+        let says_why = |state| match state {
+            StoreState::ReadOnly { reason } => reason.contains("does not let go"),
+            StoreState::Healthy => false,
+        };
+        wait_until("told", || says_why(store.state()));
+        assert!(store.get_blocking(Tree::Keys, b"before").is_err());
+        fs::remove_file(&failing).unwrap();
+    };
+    fail();
+    // It is reopened as soon as it has let go.
+    fs::remove_file(&held).unwrap();
+    wait_until("healthy", || is_healthy(&store));
+    assert_eq!(store.get_blocking(Tree::Keys, b"before").unwrap().unwrap(), b"v");
+    store.write_blocking(put(Tree::Keys, b"after", b"v")).unwrap();
+    // And the end does not wait for it.
+    fail();
+    let begin = Instant::now();
+    store.stop().unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    fs::remove_file(&held).unwrap();
+}
