@@ -16,9 +16,11 @@ const KEPT_DESCRIPTORS_MIN: usize = 64;
 const KEPT_DESCRIPTORS_SHARE: usize = 16;
 /// And for each core: its ring or poll, its wakers, its listeners, a connection on its way out.
 const CORE_DESCRIPTORS: usize = 16;
-/// What a place can take: its connection, one to the upstream that it calls or that rests there,
-/// and one in a TLS handshake, of which there are no more than places.
-const PLACE_DESCRIPTORS: usize = 3;
+/// Of three descriptors two are places for connections of clients. The third is for what these cause:
+/// connections to upstreams, for most connections wait for something most of the time, and TLS
+/// handshakes.
+const OF_DESCRIPTORS: usize = 3;
+const ARE_PLACES: usize = 2;
 
 /// The process may open too few files to serve anybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -42,9 +44,9 @@ pub(crate) fn places(
     let of_cores = cores.saturating_mul(CORE_DESCRIPTORS);
     let kept = KEPT_DESCRIPTORS_MIN.max(limit / KEPT_DESCRIPTORS_SHARE).saturating_add(of_cores);
     let of_each = limit.saturating_sub(kept) / cores.max(1);
-    let fitting = of_each / PLACE_DESCRIPTORS;
+    let fitting = of_each / OF_DESCRIPTORS * ARE_PLACES;
     if fitting == 0 {
-        let each = CORE_DESCRIPTORS + PLACE_DESCRIPTORS;
+        let each = CORE_DESCRIPTORS + OF_DESCRIPTORS;
         let used = cores.saturating_mul(each);
         let share = KEPT_DESCRIPTORS_SHARE;
         let needed = used
@@ -157,14 +159,14 @@ mod tests {
     fn clients_leave_descriptors_for_everything_else() {
         assert_eq!(places(20_000, 2, 1 << 20), Ok(20_000));
         assert_eq!(places(20_000, 64, usize::MAX), Ok(20_000));
-        assert_eq!(places(20_000, 1, 1024), Ok((1024 - 64 - 16) / 3));
-        assert_eq!(places(20_000, 4, 32_768), Ok((32_768 - 2048 - 64) / 12));
+        assert_eq!(places(20_000, 1, 1024), Ok((1024 - 64 - 16) / 3 * 2));
+        assert_eq!(places(20_000, 4, 32_768), Ok((32_768 - 2048 - 64) / 12 * 2));
         assert_eq!(places(10, 1, 1024), Ok(10));
         for limit in 0..5000 {
             for cores in [1, 2, 7, 64] {
                 let kept = 64.max(limit / 16) + cores * 16;
                 match places(usize::MAX, cores, limit) {
-                    Ok(fitting) => assert!(fitting > 0 && fitting * cores * 3 + kept <= limit),
+                    Ok(fitting) => assert!(fitting > 0 && fitting / 2 * cores * 3 + kept <= limit),
                     Err(error) => assert!(limit < error.needed, "{error}"),
                 }
             }

@@ -71,7 +71,7 @@ async fn listen(core: Rc<Core>, plane: Plane, listener: BoundListener, tls: Opti
     let (stop, serving) = (core.stop.clone(), core.clone());
     let served = listener
         // A handshake has no place yet, but a descriptor.
-        .serve_within(core.shared.connections_max, tls, stop, move |accepted| {
+        .serve_within((core.shared.connections_max / 8).max(1), tls, stop, move |accepted| {
             connection::serve(serving.clone(), plane, accepted)
         })
         .await;
