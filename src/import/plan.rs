@@ -266,7 +266,7 @@ impl<'a> Planning<'a> {
 
     fn toolset_connection(&self) -> Option<ConnectionId> {
         let own = self.toolset.and_then(|toolset| toolset.connection.clone());
-        own.or_else(|| self.connections.first()?.as_ref().map(|first| first.id.clone()))
+        own.or_else(|| self.connections.iter().flatten().next().map(|first| first.id.clone()))
     }
 
     /// A tool of an operation that cannot be imported any more is left alone.
