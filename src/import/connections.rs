@@ -70,6 +70,8 @@ pub(super) fn resolve(
     let bound = bindings(description, target, present);
     let first = first_place(description);
     let news = news(description, present);
+    let is_anywhere = description.connections.iter().any(|place| place.base_url.is_some());
+    let mut nowhere: Option<&DescribedConnection> = None;
     let mut given: BTreeSet<String> = bound.iter().flatten().map(ToString::to_string).collect();
     let mut resolved = Vec::with_capacity(description.connections.len());
     for (place, described) in description.connections.iter().enumerate() {
@@ -87,6 +89,11 @@ pub(super) fn resolve(
                 _ => url,
             });
         let base_url = said.or(described.base_url.as_ref());
+        if there.is_none() && base_url.is_none() && is_anywhere {
+            // Its operations are skipped; those of the other places are not.
+            resolved.push(None);
+            continue;
+        }
         let id = there.unwrap_or_else(|| {
             let wish = if place == first && present.toolset.is_none() {
                 id_of(target.toolset.as_str())
@@ -107,7 +114,11 @@ pub(super) fn resolve(
                 }
                 written
             }
-            (None, None) => return Err(PlanError::NoBaseUrl { name: described.name.clone() }),
+            (None, None) => {
+                nowhere = nowhere.or(Some(described));
+                resolved.push(None);
+                continue;
+            }
             (None, Some(base_url)) => {
                 report.is_new = true;
                 report.base_url.clone_from(base_url);
@@ -120,7 +131,18 @@ pub(super) fn resolve(
         let moves = there.is_some() && written.is_some();
         resolved.push(Some(Resolved { id, written, moves, report }));
     }
-    Ok(resolved)
+    match nowhere.filter(|_| resolved.iter().all(Option::is_none)) {
+        Some(place) => Err(PlanError::NoBaseUrl { name: place.name.clone() }),
+        None => Ok(resolved),
+    }
+}
+
+/// Why a place of a description has no connection.
+pub(super) fn why_nowhere(place: Option<&DescribedConnection>) -> String {
+    match place.and_then(|place| place.notes.first()) {
+        Some(why) => format!("it has no connection: {why}"),
+        None => "it belongs to no connection of the description".to_owned(),
+    }
 }
 
 /// The places of operations that no tool is of.

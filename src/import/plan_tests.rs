@@ -352,6 +352,41 @@ fn a_connection_stays_with_its_place_when_the_operator_changes_it() {
 }
 
 #[test]
+fn a_place_that_nobody_knows_costs_its_own_operations_only() {
+    let nowhere = DescribedConnection {
+        notes: vec!["the server `/rel` is relative".to_owned()],
+        ..connection("Nowhere", None)
+    };
+    let home = || connection("", Some("https://pets.test/v1"));
+    for lost in [0, 1] {
+        let mut list = description(vec![
+            operation("GET /lost", "lost", |tool| tool.connection = lost),
+            operation("GET /a", "a", |tool| tool.connection = 1 - lost),
+        ]);
+        list.connections = vec![home()];
+        list.connections.insert(lost, nowhere.clone());
+        let (entities, report) = done(&empty(), &list, PUBLISH);
+        assert_eq!((report.counts.skipped, report.counts.published), (1, 1));
+        let reason = report.operations[0].reason.as_deref().unwrap();
+        assert!(reason.contains("`/rel`"), "{reason}");
+        assert_eq!(connection_of(&entities, "a").base_url, "https://pets.test/v1");
+        assert_eq!(entities.connections[0].value.id.as_str(), "pets");
+        // Again, with a connection that is there: it is not the lost one's.
+        assert!(planned(&entities, &list, PUBLISH).entities.is_empty());
+        list.operations.pop();
+        let (entities, report) = done(&entities, &list, PUBLISH);
+        assert_eq!((report.counts.skipped, entities.tools.len()), (1, 1));
+    }
+    // Where none is known, the operator's own is all of them.
+    let mut list = description(vec![operation("GET /a", "a", |_| {})]);
+    let (published, _) = done(&empty(), &list, PUBLISH);
+    list.connections = vec![nowhere];
+    list.operations.push(operation("GET /b", "b", |_| {}));
+    let (entities, _) = done(&published, &list, PUBLISH);
+    assert_eq!(connection_of(&entities, "b").base_url, "https://pets.test/v1");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let refused = |published: &Entities, description: &Description, target: &Target| {
         plan(published, description, target, &Selection::default(), NOTHING).unwrap_err()
