@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::bindings::{Likeness, bindings, first_place, is_same_server, likeness};
 use super::names::hexadecimal;
 use super::report::ReportedConnection;
-use super::{Description, PlanError, Selection, Target};
+use super::{DescribedConnection, Description, PlanError, Selection, Target};
 use crate::catalog::{
-    Connection, ConnectionId, Correlation, Entities, NAME_BYTES_MAX, OperationName, Tool, Toolset,
-    ToolsetKind,
+    Connection, ConnectionId, Correlation, Credential, Entities, NAME_BYTES_MAX, OperationName,
+    Tool, Toolset, ToolsetKind,
 };
 
 /// Digits of a hash at the end of an id that another connection has.
@@ -35,16 +36,9 @@ pub(super) struct Present<'a> {
 }
 
 impl Present<'_> {
-    fn connection(&self, target: &Target, id: &str) -> Option<&Connection> {
+    pub(super) fn connection(&self, target: &Target, id: &str) -> Option<&Connection> {
         let all = self.published.connections.iter().map(|entry| &*entry.value);
         all.into_iter().find(|one| one.tenant == target.tenant && one.id.as_str() == id)
-    }
-
-    /// Whether tools of the toolset go there.
-    fn is_ours(&self, id: &str) -> bool {
-        let own = self.toolset.and_then(|toolset| toolset.connection.as_ref());
-        let of_tools = self.tools.iter().filter_map(|tool| tool.connection.as_ref());
-        own.into_iter().chain(of_tools).any(|connection| connection.as_str() == id)
     }
 }
 
@@ -73,33 +67,58 @@ pub(super) fn resolve(
         let is_called = description.operations.iter().any(|one| one.verdict.tool().is_some());
         return if is_called { Err(PlanError::NoConnection) } else { Ok(Vec::new()) };
     }
-    let mut given: BTreeSet<String> = BTreeSet::new();
+    let bound = bindings(description, target, present);
+    let first = first_place(description);
+    let news = news(description, present);
+    let is_anywhere = description.connections.iter().any(|place| place.base_url.is_some());
+    let mut nowhere: Option<&DescribedConnection> = None;
+    let mut given: BTreeSet<String> = bound.iter().flatten().map(ToString::to_string).collect();
     let mut resolved = Vec::with_capacity(description.connections.len());
     for (place, described) in description.connections.iter().enumerate() {
-        if place > 0 && !used.contains(&place) {
+        let there = bound.get(place).cloned().flatten();
+        let is_needless = place != first || (present.toolset.is_some() && there.is_none());
+        if is_needless && !used.contains(&place) {
             resolved.push(None);
             continue;
         }
         // Of a SOAP service the reader has taken the operator's URL apart: its path is that of the
         // tools.
         let said =
-            target.base_url.as_ref().filter(|_| place == 0).map(|url| match description.kind {
+            target.base_url.as_ref().filter(|_| place == first).map(|url| match description.kind {
                 ToolsetKind::Soap => described.base_url.as_ref().unwrap_or(url),
                 _ => url,
             });
         let base_url = said.or(described.base_url.as_ref());
-        let id = if place == 0 {
-            first_id(base_url, target, present)
-        } else {
-            let wish = id_of(&format!("{}-{}", target.toolset, described.name));
-            free_id(&wish, base_url, &given, target, present)
-        };
+        if there.is_none() && base_url.is_none() && is_anywhere {
+            // Its operations are skipped; those of the other places are not.
+            resolved.push(None);
+            continue;
+        }
+        let id = there.unwrap_or_else(|| {
+            let wish = if place == first && present.toolset.is_none() {
+                id_of(target.toolset.as_str())
+            } else {
+                id_of(&format!("{}-{}", target.toolset, described.name))
+            };
+            free_id(&wish, base_url, &described.credentials, &given, target, present)
+        });
         given.insert(id.as_str().to_owned());
         let mut report = ReportedConnection { id: id.to_string(), ..Default::default() };
         let there = present.connection(target, id.as_str());
         let written = match (there, base_url) {
-            (Some(there), base_url) => known(there, base_url, said.is_some(), &mut report),
-            (None, None) => return Err(PlanError::NoBaseUrl { name: described.name.clone() }),
+            (Some(there), base_url) => {
+                let written = known(there, base_url, said.is_some(), &mut report);
+                if news.contains(&place) && asks_for_others(there, described) {
+                    let note = "its credentials stay as they are; the description asks for others";
+                    report.notes.push(note.to_owned());
+                }
+                written
+            }
+            (None, None) => {
+                nowhere = nowhere.or(Some(described));
+                resolved.push(None);
+                continue;
+            }
             (None, Some(base_url)) => {
                 report.is_new = true;
                 report.base_url.clone_from(base_url);
@@ -112,7 +131,32 @@ pub(super) fn resolve(
         let moves = there.is_some() && written.is_some();
         resolved.push(Some(Resolved { id, written, moves, report }));
     }
-    Ok(resolved)
+    match nowhere.filter(|_| resolved.iter().all(Option::is_none)) {
+        Some(place) => Err(PlanError::NoBaseUrl { name: place.name.clone() }),
+        None => Ok(resolved),
+    }
+}
+
+/// Why a place of a description has no connection.
+pub(super) fn why_nowhere(place: Option<&DescribedConnection>) -> String {
+    match place.and_then(|place| place.notes.first()) {
+        Some(why) => format!("it has no connection: {why}"),
+        None => "it belongs to no connection of the description".to_owned(),
+    }
+}
+
+/// The places of operations that no tool is of.
+fn news(description: &Description, present: &Present<'_>) -> BTreeSet<usize> {
+    let imported = present.tools.iter().filter_map(|tool| tool.imported.as_ref());
+    let known: BTreeSet<&str> = imported.map(|imported| imported.operation.as_str()).collect();
+    let new = description.operations.iter().filter(|one| !known.contains(one.key.as_str()));
+    new.filter_map(|operation| Some(operation.verdict.tool()?.connection)).collect()
+}
+
+/// Whether an operator should look at the credentials of a connection that is there.
+fn asks_for_others(there: &Connection, described: &DescribedConnection) -> bool {
+    !described.credentials.is_empty()
+        && likeness(&there.credentials, &described.credentials) == Likeness::Other
 }
 
 /// What becomes of a connection that is there.
@@ -123,7 +167,7 @@ fn known(
     report: &mut ReportedConnection,
 ) -> Option<Connection> {
     report.base_url.clone_from(&there.base_url);
-    let other = base_url.filter(|other| !is_same_place(other, &there.base_url))?;
+    let other = base_url.filter(|other| !is_same_server(other, &there.base_url))?;
     if is_said {
         report.base_url.clone_from(other);
         report.notes.push(format!("it led to {} before", there.base_url));
@@ -133,30 +177,21 @@ fn known(
     None
 }
 
-fn is_same_place(one: &str, other: &str) -> bool {
-    one.trim_end_matches('/') == other.trim_end_matches('/')
-}
-
-/// The id of the toolset's own connection.
-fn first_id(base_url: Option<&String>, target: &Target, present: &Present<'_>) -> ConnectionId {
-    let of_toolset = || present.toolset.and_then(|toolset| toolset.connection.clone());
-    target.connection.clone().or_else(of_toolset).unwrap_or_else(|| {
-        let wish = id_of(target.toolset.as_str());
-        free_id(&wish, base_url, &BTreeSet::new(), target, present)
-    })
-}
-
 /// The wished id, or one like it where another connection has that.
 fn free_id(
     wish: &str,
     base_url: Option<&String>,
+    credentials: &[Credential],
     given: &BTreeSet<String>,
     target: &Target,
     present: &Present<'_>,
 ) -> ConnectionId {
     let is_usable = |id: &str| {
         let is_right = |there: &Connection| {
-            present.is_ours(id) || base_url.is_none_or(|url| is_same_place(url, &there.base_url))
+            // Of a new toolset's name: prepared for it.
+            let is_prepared = present.toolset.is_none() && credentials.is_empty();
+            base_url.is_none_or(|url| is_same_server(url, &there.base_url))
+                && (is_prepared || likeness(&there.credentials, credentials) > Likeness::Other)
         };
         !given.contains(id) && present.connection(target, id).is_none_or(is_right)
     };

@@ -64,7 +64,7 @@ pub struct DescribedConnection {
     /// What the API asks for. Secrets are `SecretReference::Environment` with a name made of the
     /// connection's and the scheme's.
     pub credentials: Vec<Credential>,
-    /// What the operator should know or do about it.
+    /// What the operator should know or do about it. Where there is no base URL, the first says why.
     pub notes: Vec<String>,
 }
 

@@ -20,6 +20,7 @@
 //! This room does no I/O: documents come in as bytes, and what is still wanted comes out.
 
 mod archive;
+mod bindings;
 mod breaking;
 mod clean;
 mod connections;

@@ -195,7 +195,11 @@ impl<'a> Planning<'a> {
         let mut notes = notes.to_vec();
         let connection = match self.connection_of(described) {
             Ok(connection) => connection,
-            Err(reason) => return vec![ReportedOperation::skipped(&operation.key, reason)],
+            Err(reason) => {
+                let mut reported = ReportedOperation::skipped(&operation.key, reason);
+                self.note_what_stays(&mut reported);
+                return vec![reported];
+            }
         };
         let publish = self.consent.publish && self.all_wait_for.is_none();
         let (target, consent) = (self.target, self.consent);
@@ -259,14 +263,15 @@ impl<'a> Planning<'a> {
     /// The connection of a tool; `None` where it is the toolset's.
     fn connection_of(&self, described: &OperationTool) -> Result<Option<ConnectionId>, String> {
         let resolved = self.connections.get(described.connection).and_then(Option::as_ref);
-        let resolved = resolved.ok_or("it belongs to no connection of the description")?;
+        let place = self.description.connections.get(described.connection);
+        let resolved = resolved.ok_or_else(|| connections::why_nowhere(place))?;
         let own = self.toolset_connection();
         Ok(Some(resolved.id.clone()).filter(|id| Some(id) != own.as_ref()))
     }
 
     fn toolset_connection(&self) -> Option<ConnectionId> {
         let own = self.toolset.and_then(|toolset| toolset.connection.clone());
-        own.or_else(|| self.connections.first()?.as_ref().map(|first| first.id.clone()))
+        own.or_else(|| self.connections.iter().flatten().next().map(|first| first.id.clone()))
     }
 
     /// A tool of an operation that cannot be imported any more is left alone.

@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::catalog::{Credential, SecretReference, SecretSource, ToolMethod, ToolsetId};
+use crate::catalog::{
+    Connection, Credential, SecretReference, SecretSource, ToolMethod, ToolsetId,
+};
 use crate::import::DescribedConnection;
 use crate::mapping::{FieldRule, Location};
 
@@ -246,6 +248,142 @@ fn connections_are_found_or_made() {
     let (entities, _) = done(&others, &two, PUBLISH);
     let own = entities.toolsets[0].value.connection.clone().unwrap();
     assert!(own.as_str().starts_with("pets-") && entities.connections.len() == 3, "{own}");
+}
+
+/// Bearer tokens out of a variable of the environment.
+fn bearer(variable: &str) -> Credential {
+    let variable = SecretReference::Environment(variable.to_owned());
+    Credential::Bearer { token: SecretSource::Elsewhere(variable) }
+}
+
+fn place(url: &str, variable: &str) -> DescribedConnection {
+    DescribedConnection { credentials: vec![bearer(variable)], ..connection("", Some(url)) }
+}
+
+/// The connection that a tool goes to.
+fn connection_of<'a>(entities: &'a Entities, name: &str) -> &'a Connection {
+    let own = entities.toolsets[0].value.connection.as_ref();
+    let id = tool(entities, name).connection.as_ref().or(own).unwrap();
+    &entities.connections.iter().find(|entry| entry.value.id == *id).unwrap().value
+}
+
+/// A published tool for `GET /old`, and a description with `GET /new` before it.
+fn old_and_new(new_place: DescribedConnection) -> (Entities, Description) {
+    let old = |place| operation("GET /old", "old", |tool| tool.connection = place);
+    let mut first = description(vec![old(0)]);
+    first.connections = vec![place("https://pets.test/v1", "ONE")];
+    let (published, _) = done(&empty(), &first, PUBLISH);
+    let mut both = description(vec![operation("GET /new", "new", |_| {}), old(1)]);
+    both.connections = vec![new_place, place("https://pets.test/v1", "ONE")];
+    (published, both)
+}
+
+#[test]
+fn nothing_new_goes_to_another_server_or_with_other_credentials() {
+    for (url, variable) in [("https://away.test", "ONE"), ("https://pets.test/v1", "TWO")] {
+        let (published, both) = old_and_new(place(url, variable));
+        let (entities, report) = done(&published, &both, PUBLISH);
+        assert_eq!(tool(&entities, "old"), tool(&published, "old"));
+        let made = connection_of(&entities, "new");
+        assert_eq!((made.base_url.as_str(), &made.credentials[..]), (url, &[bearer(variable)][..]));
+        assert_eq!(connection_of(&entities, "old"), connection_of(&published, "old"));
+        assert_eq!(report.counts.published, 2);
+        // Again: each finds its own, whatever the order.
+        assert!(planned(&entities, &both, PUBLISH).entities.is_empty());
+        // Even where the description no longer has what is there.
+        let mut alone = both.clone();
+        alone.operations.pop();
+        let (entities, _) = done(&published, &alone, PUBLISH);
+        assert_eq!(connection_of(&entities, "new").base_url, url);
+        assert_eq!(connection_of(&entities, "new").credentials, [bearer(variable)]);
+        // Nor where the operator names the connection, as he did before.
+        let named = Target { connection: ConnectionId::new("pets").ok(), ..target() };
+        let plan = plan(&published, &both, &named, &Selection::default(), PUBLISH).unwrap();
+        let mut entities = published.clone();
+        entities.overlay(plan.entities);
+        assert_eq!(connection_of(&entities, "new").base_url, url);
+        assert_eq!(tool(&entities, "old"), tool(&published, "old"));
+    }
+}
+
+#[test]
+fn an_operation_that_moves_is_held_and_draws_nothing_new_after_it() {
+    let of = |places: [usize; 2]| {
+        let [a, b] = places;
+        let mut list = description(vec![
+            operation("GET /a", "a", |tool| tool.connection = a),
+            operation("GET /b", "b", |tool| tool.connection = b),
+        ]);
+        list.connections = vec![place("https://pets.test/v1", "ONE")];
+        list
+    };
+    let (published, _) = done(&empty(), &of([0, 0]), PUBLISH);
+    let mut moved = of([0, 1]);
+    moved.connections.push(place("https://away.test", "ONE"));
+    moved.operations.push(operation("GET /new", "new", |tool| tool.connection = 1));
+    let (entities, report) = done(&published, &moved, PUBLISH);
+    assert_eq!(tool(&entities, "b"), tool(&published, "b"));
+    assert_eq!(report.operations[1].waits_for, Some(NEEDS_BOTH));
+    assert_eq!(connection_of(&entities, "new").base_url, "https://away.test");
+    let (entities, _) = done(&published, &moved, EVERYTHING);
+    assert_eq!(connection_of(&entities, "a").base_url, "https://pets.test/v1");
+    assert_eq!(connection_of(&entities, "b").base_url, "https://away.test");
+}
+
+#[test]
+fn a_connection_stays_with_its_place_when_the_operator_changes_it() {
+    let (mut published, mut both) = old_and_new(place("https://away.test", "TWO"));
+    let mut edited = published.connections[0].value.as_ref().clone();
+    edited.base_url = "https://staging.test".to_owned();
+    edited.credentials = vec![bearer("MINE")];
+    published.connections = vec![Entry::new(edited, Origin::new("mine", 1))];
+    // What is there is no reason for a note.
+    let again = Description { operations: vec![both.operations[1].clone()], ..both.clone() };
+    let plan = planned(&published, &again, EVERYTHING);
+    assert!(plan.entities.is_empty());
+    assert!(plan.report.connections[0].notes.iter().all(|note| !note.contains("credentials")));
+    // One more of the place goes where the operator sends the others, and he is told.
+    both.operations.push(operation("GET /more", "more", |tool| tool.connection = 1));
+    let (entities, report) = done(&published, &both, PUBLISH);
+    assert_eq!(connection_of(&entities, "more").base_url, "https://staging.test");
+    assert_eq!(connection_of(&entities, "new").base_url, "https://away.test");
+    let told = report.connections.iter().find(|one| one.id == "pets").unwrap();
+    assert!(told.notes.iter().any(|note| note.contains("credentials")), "{told:?}");
+}
+
+#[test]
+fn a_place_that_nobody_knows_costs_its_own_operations_only() {
+    let nowhere = DescribedConnection {
+        notes: vec!["the server `/rel` is relative".to_owned()],
+        ..connection("Nowhere", None)
+    };
+    let home = || connection("", Some("https://pets.test/v1"));
+    for lost in [0, 1] {
+        let mut list = description(vec![
+            operation("GET /lost", "lost", |tool| tool.connection = lost),
+            operation("GET /a", "a", |tool| tool.connection = 1 - lost),
+        ]);
+        list.connections = vec![home()];
+        list.connections.insert(lost, nowhere.clone());
+        let (entities, report) = done(&empty(), &list, PUBLISH);
+        assert_eq!((report.counts.skipped, report.counts.published), (1, 1));
+        let reason = report.operations[0].reason.as_deref().unwrap();
+        assert!(reason.contains("`/rel`"), "{reason}");
+        assert_eq!(connection_of(&entities, "a").base_url, "https://pets.test/v1");
+        assert_eq!(entities.connections[0].value.id.as_str(), "pets");
+        // Again, with a connection that is there: it is not the lost one's.
+        assert!(planned(&entities, &list, PUBLISH).entities.is_empty());
+        list.operations.pop();
+        let (entities, report) = done(&entities, &list, PUBLISH);
+        assert_eq!((report.counts.skipped, entities.tools.len()), (1, 1));
+    }
+    // Where none is known, the operator's own is all of them.
+    let mut list = description(vec![operation("GET /a", "a", |_| {})]);
+    let (published, _) = done(&empty(), &list, PUBLISH);
+    list.connections = vec![nowhere];
+    list.operations.push(operation("GET /b", "b", |_| {}));
+    let (entities, _) = done(&published, &list, PUBLISH);
+    assert_eq!(connection_of(&entities, "b").base_url, "https://pets.test/v1");
 }
 
 #[test]

@@ -242,3 +242,70 @@ fn quickstart_publishes_an_api_from_its_description() {
     let words = ["quickstart", "--data", &data, "--listen", "127.0.0.1:0", "--api", &source];
     Output::of(&words, &[]).failed_with(&["error: "]);
 }
+
+#[test]
+fn an_operation_of_another_server_or_key_is_called_with_nothing_of_the_first() {
+    let (first, second) = (Service::echo(), Service::echo());
+    let server = Setup::new().start();
+    let get = |id: &str, scheme: &str| {
+        json!({
+            "operationId": id, "summary": id, "security": [{ scheme: [] }],
+            "responses": { "200": { "description": "Done." } },
+        })
+    };
+    let mut description = json!({
+        "openapi": "3.0.3",
+        "info": { "title": "Shop", "version": "1" },
+        "servers": [{ "url": format!("{}/v1", first.base()) }],
+        "components": { "securitySchemes": {
+            "k1": { "type": "apiKey", "in": "header", "name": "X-Key" },
+            "k2": { "type": "apiKey", "in": "header", "name": "X-Key" },
+        } },
+        "paths": { "/ok": { "get": get("listOk", "k1") } },
+    });
+    let import = |description: &Value| {
+        let source = server.write("shop.json", &description.to_string());
+        let words = ["import", "openapi", &source, "--toolset", "shop", "--tenant", "demo"];
+        let words = [&words[..], &["--publish", "--json"]].concat();
+        let output = server.command(&words).succeeded();
+        serde_json::from_str::<Value>(&output.stdout).unwrap()
+    };
+    import(&description);
+    // What is new stands before what is known.
+    description["paths"]["/away"] = json!({
+        "servers": [{ "url": format!("{}/other/", second.base()) }],
+        "get": get("listAway", "k1"),
+    });
+    description["paths"]["/keyed"] = json!({ "get": get("listKeyed", "k2") });
+    let report = import(&description);
+    assert_eq!(report["counts"]["published"], 3, "{report:#}");
+    // The server has the secrets from now on.
+    let connections = report["connections"].as_array().unwrap();
+    assert_eq!(connections.len(), 3, "{report:#}");
+    let export = server.command(&["export"]).succeeded().stdout;
+    let mut keyed = export.clone();
+    for (variable, key) in [("SHOP_K1", "first-secret-key"), ("SHOP_K2", "second-secret-key")] {
+        let file = format!("file = {:?}", server.write(variable, key));
+        keyed = keyed.replace(&format!("environment = {variable:?}"), &file);
+    }
+    assert_ne!(keyed, export, "{export}");
+    let assignment = "\n[[assignment]]\ntenant = \"demo\"\nclient_application = \"assistant\"\ntoolset = \"shop\"\n";
+    let file = server.write("keyed.toml", &(keyed + assignment));
+    server.command(&["apply", &file]).succeeded();
+    let client = Client::open(&server);
+    for (tool, service, target, key) in [
+        ("listOk", &first, "/v1/ok", "first-secret-key"),
+        ("listKeyed", &first, "/v1/keyed", "second-secret-key"),
+        ("listAway", &second, "/other/away", "first-secret-key"),
+    ] {
+        let called = client.post(&call(1, tool, json!({}))).result();
+        assert_eq!(called["isError"], json!(false), "{called}");
+        let asked = service.asked();
+        assert_eq!((asked.target.as_str(), asked.header("x-key")), (target, Some(key)));
+    }
+    assert!(first.is_quiet() && second.is_quiet());
+    // The keys that the operator wrote are those of their places.
+    let report = import(&description);
+    assert_eq!(report["counts"]["unchanged"], 3, "{report:#}");
+    assert!(report["connections"].as_array().unwrap().iter().all(|one| one["is_new"] == false));
+}

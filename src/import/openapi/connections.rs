@@ -41,7 +41,9 @@ impl Connections {
         let wanted = || security.demands.iter().map(|demand| &demand.name);
         let is_same = |found: &Found| {
             let own = found.demands.iter().map(|demand| &demand.name);
-            found.base_url == server.base_url && own.eq(wanted())
+            // Servers that cannot be reached are told apart by why.
+            let is_there = server.base_url.is_some() || found.notes == server.notes;
+            found.base_url == server.base_url && is_there && own.eq(wanted())
         };
         let position = self.0.iter().position(is_same);
         if position.is_none() && self.0.len() == CONNECTIONS_MAX {

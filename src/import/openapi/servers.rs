@@ -65,6 +65,14 @@ impl<'a> Reader<'a> {
         }
         let Some((spot, url, notes)) = servers.get(position.unwrap_or(0)) else {
             server.notes = unknown;
+            if !server.notes.is_empty() {
+                return server;
+            }
+            let listed = items(Some(listed.value)).filter_map(|item| item.get("url")?.as_str());
+            for url in listed.take(VALUES_TOLD_MAX) {
+                let url = clean::quoted(url);
+                server.notes.push(format!("the server {url} is no URL of HTTP; say where it is"));
+            }
             return server;
         };
         server.notes.clone_from(notes);
@@ -83,12 +91,18 @@ impl<'a> Reader<'a> {
     fn absolute(&self, spot: Spot<'a>, url: &str, notes: &mut Vec<String>) -> Option<String> {
         let joined = self.index.base(spot).and_then(|base| base.join(url).ok());
         let Some(mut joined) = joined else {
-            notes.push(format!("the server {} is no URL; say where it is", clean::quoted(url)));
+            notes
+                .insert(0, format!("the server {} is no URL; say where it is", clean::quoted(url)));
             return None;
         };
         if !matches!(joined.scheme(), "http" | "https") {
+            let is_whole = Url::parse(url).is_ok();
             let url = clean::quoted(url);
-            notes.push(format!("the server {url} is relative to where the description came from, which is no URL; say where it is"));
+            if is_whole {
+                notes.insert(0, format!("the server {url} is no URL of HTTP; say where it is"));
+                return None;
+            }
+            notes.insert(0, format!("the server {url} is relative to where the description came from, which is no URL; say where it is"));
             return None;
         }
         if joined.query().is_some() || joined.fragment().is_some() {
@@ -153,7 +167,10 @@ fn substituted(server: Spot<'_>, notes: &mut Vec<String>) -> Option<String> {
         let default = variable.and_then(|variable| variable.get("default")).and_then(plain);
         let Some(value) = default.or_else(|| known.first().cloned()) else {
             let name = clean::quoted(name);
-            notes.push(format!("the variable {name} of a server has no value; say where it is"));
+            let shown = clean::quoted(server.text("url").unwrap_or_default());
+            notes.push(format!(
+                "the variable {name} of the server {shown} has no value; say where it is"
+            ));
             return None;
         };
         let others = known.iter().filter(|other| **other != value);
