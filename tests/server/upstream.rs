@@ -204,7 +204,9 @@ fn the_end_of_the_process_ends_the_sessions_at_servers() {
     assert_eq!(upstream.state()["sessions"], 0, "{}", upstream.state());
     // They are opened again when they are needed.
     server.start();
-    clients.into_iter().for_each(|client| echoes(&client.at(&server)));
+    for client in clients {
+        echoes(&client.at(&server));
+    }
 }
 
 /// What an operator says of a tool whose name holds a slash.
