@@ -22,7 +22,7 @@ use super::connection::Connection;
 use super::notify::{Notify, Stop};
 use super::time::Either;
 use super::tls::ServerTls;
-use super::{race, raw, sleep, spawn, tls_session};
+use super::{oneshot, race, raw, sleep, spawn, tls_session};
 
 /// Sockets accepted in one go before other tasks get their turn.
 const BATCH: usize = 16;
@@ -273,8 +273,21 @@ impl BoundListener {
             if stopping {
                 return Ok(());
             }
+            // Where more clients wait the listener is readable at once: those that were accepted get
+            // their turn first, or all of the queue would hold descriptors before any is looked at.
+            others_first().await;
         }
     }
+}
+
+/// Lets the tasks of this core run that wait for their turn. One that wakes itself would be the next
+/// to run: so another one, behind all of them, does it.
+async fn others_first() {
+    let (turn, came) = oneshot();
+    spawn(async move {
+        let _ = turn.send(());
+    });
+    let _ = came.await;
 }
 
 fn start<H, F>(connection: Connection, handler: H)
