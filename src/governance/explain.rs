@@ -16,7 +16,7 @@ mod steps;
 mod subject;
 
 use steps::Written;
-use subject::{Subject, why_withheld};
+use subject::Subject;
 
 const EFFECTS: [SideEffect; 3] = [SideEffect::Read, SideEffect::Write, SideEffect::Destructive];
 
@@ -33,7 +33,7 @@ pub struct Question<'a> {
     pub now_ms: u64,
     /// The clock of the limits.
     pub now_ns: u64,
-    /// How the upstream MCP servers of the tenant stand.
+    /// How the upstream MCP servers of the view stand.
     pub upstreams: &'a [UpstreamStanding],
 }
 
@@ -188,7 +188,7 @@ pub fn explain(
         limits: Vec::new(),
     };
     let Some((tool, permission)) = subject.compiled() else {
-        let withheld = why_withheld(question, view.tenant.as_str());
+        let withheld = subject.why_withheld(question, view);
         explanation.because = withheld.unwrap_or_else(|| subject.why_not_there(&written));
         if subject.is_meta_tool() {
             explanation.conclusion = Conclusion::Allowed;

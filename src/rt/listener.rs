@@ -243,6 +243,7 @@ impl BoundListener {
             // too, the handler says goodbye to them.
             stopping = stop.is_stopped();
             let batch = if stopping { BATCH_AT_STOP } else { BATCH };
+            let mut is_queue_empty = false;
             for _ in 0..batch {
                 if handshakes.is_full() {
                     break;
@@ -256,7 +257,10 @@ impl BoundListener {
                         }
                     },
                     Err(error) => match judge(&error) {
-                        Verdict::Nobody => break,
+                        Verdict::Nobody => {
+                            is_queue_empty = true;
+                            break;
+                        }
                         Verdict::Client => {}
                         Verdict::Exhausted => {
                             if said.is_none_or(|said| said.elapsed() >= EXHAUSTED_SAID_EVERY) {
@@ -275,7 +279,9 @@ impl BoundListener {
             }
             // Where more clients wait the listener is readable at once: those that were accepted get
             // their turn first, or all of the queue would hold descriptors before any is looked at.
-            others_first().await;
+            if !is_queue_empty {
+                others_first().await;
+            }
         }
     }
 }

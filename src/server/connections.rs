@@ -57,6 +57,13 @@ pub(crate) fn places(
     Ok(wanted.min(fitting))
 }
 
+/// How many TLS handshakes each core may have at once beside so many places: a handshake has no
+/// place yet, but a descriptor, of the third that is not for places. Few slow clients must not keep
+/// all others out, however few places are set.
+pub(crate) fn handshakes(places: usize) -> usize {
+    (places / 4).max(CORE_DESCRIPTORS)
+}
+
 /// The connections of one core.
 #[derive(Debug)]
 pub(crate) struct Connections {
@@ -171,6 +178,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn handshakes_take_half_of_what_is_no_place() {
+        assert_eq!(handshakes(2), 16);
+        let fitting = places(usize::MAX, 1, 1 << 16).unwrap();
+        assert!(handshakes(fitting) <= fitting / 2 / 2);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::{rc::Rc, sync::atomic::Ordering, time::Duration};
 
 use super::{
     connection::{self, Plane},
+    connections::handshakes,
     core::Core,
     housekeeping,
     message::CoreMessage,
@@ -70,8 +71,7 @@ pub(crate) async fn run(core: Rc<Core>, sockets: Sockets, inbox: InboxReceiver<C
 async fn listen(core: Rc<Core>, plane: Plane, listener: BoundListener, tls: Option<ServerTls>) {
     let (stop, serving) = (core.stop.clone(), core.clone());
     let served = listener
-        // A handshake has no place yet, but a descriptor.
-        .serve_within((core.shared.connections_max / 8).max(1), tls, stop, move |accepted| {
+        .serve_within(handshakes(core.shared.connections_max), tls, stop, move |accepted| {
             connection::serve(serving.clone(), plane, accepted)
         })
         .await;

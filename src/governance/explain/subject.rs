@@ -96,6 +96,28 @@ impl<'a> Subject<'a> {
         })
     }
 
+    /// Where a server of the view offers what was asked about, why it is not shown all the same. What
+    /// is written down of another toolset's tool has reasons of its own.
+    pub(super) fn why_withheld(&self, question: &Question<'_>, view: &View) -> Option<String> {
+        let mut servers = question.upstreams.iter();
+        servers.find_map(|UpstreamStanding { toolset, waiting, refused, .. }| {
+            if self.toolset().is_some_and(|own| own != toolset) {
+                return None;
+            }
+            let is_among =
+                |names: &[String]| names.iter().any(|name| is_meant(question.tool, toolset, name));
+            let what = match (is_among(waiting), is_among(refused)) {
+                (true, _) => "it waits for approval",
+                (_, true) => "an operator refused it",
+                _ => return None,
+            };
+            let tenant = &view.tenant;
+            Some(format!(
+                "Its server offers it, and {what}: see `ringway upstream show {tenant}/{toolset}`."
+            ))
+        })
+    }
+
     /// Why there is nothing to decide.
     pub(super) fn why_not_there(&self, written: &Written<'_>) -> String {
         match (&self.standing, self.entity) {
@@ -126,23 +148,6 @@ impl<'a> Subject<'a> {
             }
         }
     }
-}
-
-/// Whether the server of a toolset offers what was asked about, and why it is not shown all the same.
-pub(super) fn why_withheld(question: &Question<'_>, tenant: &str) -> Option<String> {
-    let mut servers = question.upstreams.iter();
-    servers.find_map(|UpstreamStanding { toolset, waiting, refused, .. }| {
-        let is_among =
-            |names: &[String]| names.iter().any(|name| is_meant(question.tool, toolset, name));
-        let look = format!("`ringway upstream show {tenant}/{toolset}`");
-        if is_among(waiting) {
-            Some(format!("Its server offers it, and it waits for approval: see {look}."))
-        } else if is_among(refused) {
-            Some(format!("Its server offers it, and an operator refused it: see {look}."))
-        } else {
-            None
-        }
-    })
 }
 
 /// Whether an operation is what was asked about: `operation` or `toolset/operation`.

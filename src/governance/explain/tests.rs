@@ -85,8 +85,15 @@ impl Case {
             .replace("CLIENT_POLICY", self.client)
             .replace("ASSIGNMENT_POLICY", self.assignment);
         let (entities, view) = (fixture::entities(&text), fixture::view(&text));
+        let upstreams = [UpstreamStanding {
+            toolset: "docs".to_owned(),
+            waiting: vec!["search".to_owned(), "unpublished".to_owned()],
+            refused: vec!["wipe".to_owned()],
+            error: None,
+        }];
+        let upstreams = &upstreams;
         let question =
-            Question { tool, trust, caller: None, now_ms: NOON_MS, now_ns: 0, upstreams: &[] };
+            Question { tool, trust, caller: None, now_ms: NOON_MS, now_ns: 0, upstreams };
         explain(&question, &entities, &view, limiter)
     }
 
@@ -98,6 +105,22 @@ impl Case {
 /// Each step in short.
 fn steps(call: &ExplainedCall) -> Vec<(&'static str, Option<u32>, Option<bool>)> {
     call.steps.iter().map(|step| (step.policy, step.rule, step.allows)).collect()
+}
+
+#[test]
+fn what_a_server_offers_and_is_withheld_is_told_with_where_to_look() {
+    for (asked, expected) in [
+        ("search", "waits for approval: see `ringway upstream show acme/docs`"),
+        ("docs/search", "waits for approval"),
+        ("docs/wipe", "an operator refused it"),
+        ("pets/search", "There is no such tool"),
+        // Written down as a tool of another toolset.
+        ("unpublished", "It is not published"),
+    ] {
+        let explained = PLAIN.explained(asked);
+        assert_eq!(explained.conclusion, Conclusion::Hidden, "{asked}");
+        assert!(explained.because.contains(expected), "{asked}: {}", explained.because);
+    }
 }
 
 #[test]

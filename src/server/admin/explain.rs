@@ -5,7 +5,7 @@ use super::{
     ask::{Ask, bad},
 };
 use crate::{
-    catalog::{DefinitionKind, TenantId, Trust, View},
+    catalog::{DefinitionKind, Trust, View},
     governance::{self, Question, UpstreamStanding, definitions::Subject},
     identity::{Caller, KeyId},
     server::{shared::Shared, time, upstreams::UpstreamState},
@@ -40,7 +40,7 @@ pub(super) fn explain(shared: &Shared, ask: &Ask) -> Result<Done, Trouble> {
         record.ok_or_else(|| Trouble::new(404, message()))
     });
     let key = key.transpose()?;
-    let upstreams = upstreams(shared, &view.tenant);
+    let upstreams = upstreams(shared, view);
     let question = Question {
         tool: needed(ask, "tool")?,
         trust: trust.or(key.map(|key| key.trust)).unwrap_or_else(|| usual_trust(view)),
@@ -61,9 +61,10 @@ fn usual_trust(view: &View) -> Trust {
     if view.open { Trust::Low } else { Trust::default() }
 }
 
-/// How the upstream servers of a tenant stand.
-fn upstreams(shared: &Shared, tenant: &TenantId) -> Vec<UpstreamStanding> {
-    let states = shared.keeper.states().into_iter().filter(|state| state.tenant == *tenant);
+/// How the upstream servers of a view stand.
+fn upstreams(shared: &Shared, view: &View) -> Vec<UpstreamStanding> {
+    let servers = view.upstreams().iter();
+    let states = servers.filter_map(|server| shared.keeper.state(&server.tenant, &server.toolset));
     let standing = |state: UpstreamState| {
         let mut standing = UpstreamStanding {
             toolset: state.toolset.to_string(),
